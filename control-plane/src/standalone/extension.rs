@@ -9,9 +9,10 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     HttpFilter, http_filter::ConfigType,
 };
 use envoy_types::pb::envoy::extensions::wasm::v3 as wasm;
-use envoy_types::pb::google::protobuf::{Any, StringValue};
+use envoy_types::pb::google::protobuf::{Any, BoolValue, StringValue};
 use prost::Name;
 use serde_json::{Map, Value, json};
+use weir_filter::config::Config as FilterConfig;
 
 use super::code::Code;
 use super::config::Config;
@@ -84,7 +85,9 @@ pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedEx
         base_interval: protobuf::duration(RELOAD_INTERVAL),
         max_interval: None,
     };
+    let reads_bodies = FilterConfig::parse(plugin.as_bytes()).is_ok_and(|it| it.reads_bodies());
     let config = wasm::PluginConfig {
+        allow_on_headers_stop_iteration: reads_bodies.then_some(BoolValue { value: true }),
         name: name.to_owned(),
         root_id: name.to_owned(),
         configuration: protobuf::any(StringValue { value: plugin }),

@@ -5,6 +5,7 @@ use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route::Action};
 use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use envoy_types::pb::envoy::extensions::wasm::v3::PluginConfig;
 use envoy_types::pb::google::protobuf::StringValue;
 use prost::Name;
 use serde_json::{Value, json};
@@ -174,6 +175,13 @@ fn a_host_that_is_down_is_unhealthy_and_one_that_drains_is_draining() {
     );
 }
 
+fn plugin(resources: &ResourcesByType, name: &str) -> PluginConfig {
+    let body = resources[types::EXTENSION][name].body.clone();
+    let extension = TypedExtensionConfig::decode(body).unwrap();
+    let wasm = extension.typed_config.unwrap().value;
+    Wasm::decode(&*wasm).unwrap().config.unwrap()
+}
+
 #[test]
 fn plugin_configuration_is_merged_over_the_generated_one() {
     let yaml = LEAST.replace(
@@ -189,17 +197,33 @@ fn plugin_configuration_is_merged_over_the_generated_one() {
     assert_eq!(plugin, expected);
 }
 
+/// Without it Envoy would show the filter no body.
+#[test]
+fn where_keys_are_in_bodies_the_filter_is_shown_them() {
+    for (key, is_shown) in [
+        ("header: x", None),
+        ("json: /id", Some(true)),
+        ("prompt: {}", Some(true)),
+    ] {
+        let filter =
+            format!("wasm: f, config: {{ clusters: {{ rules: {{ key: {{ {key} }} }} }} }}");
+        let yaml = LEAST.replace("wasm: weir_filter.wasm", &filter);
+        let resources = standalone(&yaml).resources(&rules(&[]));
+        let shown = ["weir", "weir-attempt"].map(|name| {
+            let plugin = plugin(&resources, name);
+            plugin
+                .allow_on_headers_stop_iteration
+                .map(|shown| shown.value)
+        });
+        assert_eq!(shown, [is_shown, None], "{key}");
+    }
+}
+
 /// Hosts that give requests back need nothing more of their callers' sidecars.
 #[test]
 fn attempts_are_looked_after_in_the_vm_that_chooses_and_what_is_given_back_is_tried_again() {
     let resources = standalone(LEAST).resources(&rules(&[]));
-    let plugins = ["weir", "weir-attempt"].map(|name| {
-        let body = resources[types::EXTENSION][name].body.clone();
-        let extension = TypedExtensionConfig::decode(body).unwrap();
-        let wasm = extension.typed_config.unwrap().value;
-        Wasm::decode(&*wasm).unwrap().config.unwrap()
-    });
-    let [caller, attempt] = plugins;
+    let [caller, attempt] = ["weir", "weir-attempt"].map(|name| plugin(&resources, name));
     assert_eq!(caller.vm, attempt.vm);
     assert_ne!(caller.root_id, attempt.root_id);
     let configuration = attempt.configuration.unwrap().value;

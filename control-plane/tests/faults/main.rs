@@ -3,6 +3,7 @@
 //!
 //! A file a fault. Counts and orders are asserted, never times; every wait has a generous end.
 
+mod bodies;
 mod bounces;
 mod control_loss;
 mod crash;

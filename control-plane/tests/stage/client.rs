@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -55,11 +56,17 @@ impl Caller {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(body)).unwrap();
-        let Ok(answer) = self.client.request(request).await else {
-            return Answer::default();
-        };
+        match self.client.request(request).await {
+            Ok(answer) => Answer::read(answer).await,
+            Err(_) => Answer::default(),
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) async fn read(answer: Response<Incoming>) -> Self {
         let header = |name: &str| answer.headers().get(name)?.to_str().ok();
-        let mut received = Answer {
+        let mut received = Self {
             number: 0,
             sent: 0,
             status: Some(answer.status().as_u16()),

@@ -30,6 +30,7 @@ use crate::root::Root;
 const OK: u32 = 0;
 const CAS_MISMATCH: u32 = 8;
 /// Buffers that the host holds for the current call.
+const REQUEST_BODY: u32 = 0;
 const GRPC_MESSAGE: u32 = 5;
 const PLUGIN_CONFIGURATION: u32 = 7;
 
@@ -121,6 +122,14 @@ impl Context for InboundAdapter {}
 impl HttpContext for ExchangeAdapter {
     fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
         told(self.0.on_request(&ProxyWasm, end))
+    }
+
+    fn on_http_request_body(&mut self, _size: usize, end: bool) -> Action {
+        told(self.0.on_body(&ProxyWasm, end))
+    }
+
+    fn on_http_request_trailers(&mut self, _count: usize) -> Action {
+        told(self.0.on_body(&ProxyWasm, true))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
@@ -301,6 +310,11 @@ impl RequestHost for ProxyWasm {
         let pairs =
             given(|pairs, size| unsafe { proxy_get_header_map_pairs(map as u32, pairs, size) });
         pairs.map(Headers::new)
+    }
+
+    fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed> {
+        // SAFETY: both results outlive the call.
+        given(|data, size| unsafe { proxy_get_buffer_bytes(REQUEST_BODY, from, most, data, size) })
     }
 
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {

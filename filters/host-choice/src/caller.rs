@@ -7,7 +7,7 @@ use weir_policy::{Rank, Request, USERS, user_priority};
 
 use crate::config::{
     ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
-    key_in_path, keys,
+    key_in_path, keys, named,
 };
 use crate::headers::Headers;
 use crate::host::{Host, Map, Number, RequestHost, Text};
@@ -33,12 +33,12 @@ pub(crate) struct Said {
     pub(crate) is_disbelieved: bool,
 }
 
-/// Reads the request; `random` is a uniform number. Headers of a caller who is not trusted are removed, also where they
+/// Reads the request, whose body has these names of keys; `random` is a uniform number. Headers of a caller who is not trusted are removed, also where they
 /// cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,
-    headers: Option<&Headers>,
+    (headers, names): (Option<&Headers>, &[Vec<u8>]),
     random: u64,
     (vm, host): (&impl Host, &impl RequestHost),
 ) -> Said {
@@ -64,6 +64,11 @@ pub(crate) fn read(
         KeySource::Path(template) => headers
             .get(":path")
             .and_then(|path| key_in_path(template, path)),
+        KeySource::Body(_) => None,
+    };
+    let keys = match &cluster.key {
+        KeySource::Body(_) => named(names, cluster.salt.as_ref()),
+        _ => keys(key, cluster.key_separator, cluster.salt.as_ref()),
     };
     let user = match &cluster.user {
         UserSource::Header(_) => claims.user.map(|user| user_priority(user, vm.hour())),
@@ -75,7 +80,7 @@ pub(crate) fn read(
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
     let request = Request {
-        keys: keys(key, cluster.key_separator, cluster.salt.as_ref()),
+        keys,
         rank: Rank::new(config.class(claims.priority), user),
     };
     Said {
@@ -141,7 +146,7 @@ fn is_of_proxies(name: &[u8]) -> bool {
 fn names(cluster: &ClusterConfig) -> [&str; 3] {
     let key = match &cluster.key {
         KeySource::Header(name) => name,
-        KeySource::Path(_) => KEY_HEADER,
+        KeySource::Path(_) | KeySource::Body(_) => KEY_HEADER,
     };
     let user = match &cluster.user {
         UserSource::Header(name) => name,

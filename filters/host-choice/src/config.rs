@@ -8,6 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use weir_body::Body;
+use weir_body::value::Pointer;
 use weir_policy::{KeyHash, Keys, Salt};
 
 /// Where a request says what it is, unless the configuration says otherwise.
@@ -17,19 +19,40 @@ pub const PRIORITY_HEADER: &str = "x-weir-priority";
 /// See [`KEY_HEADER`].
 pub const USER_HEADER: &str = "x-weir-user";
 /// Where a request's key is found.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(serde::Serialize))]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// The value of this header.
     Header(String),
     /// The path segment that stands where the template says `{key}`.
     Path(String),
+    /// In its body.
+    Body(BodyKey),
 }
 
-impl Default for KeySource {
-    fn default() -> Self {
-        Self::Header(KEY_HEADER.into())
+/// What is read of a body that is JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyKey {
+    pub(crate) value: BodyValue,
+    /// So much of it is read at most.
+    pub(crate) max_bytes: usize,
+}
+
+/// What of it makes the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BodyValue {
+    /// The blocks of a language model's prompt, which have so many bytes.
+    Prompt(usize),
+    /// The value at a pointer.
+    At(Pointer),
+}
+
+impl BodyKey {
+    /// One of which nothing is read yet.
+    pub(crate) fn body(&self) -> Body {
+        match &self.value {
+            BodyValue::Prompt(block_bytes) => Body::prompt(*block_bytes),
+            BodyValue::At(pointer) => Body::value(pointer),
+        }
     }
 }
 
@@ -166,6 +189,12 @@ impl Config {
         }
     }
 
+    /// Whether keys are in bodies, which the proxy then has to show (`allow_on_headers_stop_iteration`).
+    pub fn reads_bodies(&self) -> bool {
+        let mut keys = self.clusters.values().map(|cluster| &cluster.key);
+        self.role == Role::Caller && keys.any(|key| matches!(key, KeySource::Body(_)))
+    }
+
     /// The business class of a priority's name.
     pub fn class(&self, priority: Option<&[u8]>) -> u8 {
         priority
@@ -223,6 +252,11 @@ pub fn keys(value: Option<&[u8]>, separator: Option<u8>, salt: Option<&Salt>) ->
         .map(<[u8]>::trim_ascii)
         .filter(|name| !name.is_empty());
     Keys::new(names.map(hash))
+}
+
+/// The keys that these names are, in prefix order.
+pub(crate) fn named(names: &[Vec<u8>], salt: Option<&Salt>) -> Keys {
+    Keys::new(names.iter().map(|name| KeyHash::under(salt, name)))
 }
 
 #[cfg(test)]

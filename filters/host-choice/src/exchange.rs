@@ -13,12 +13,15 @@ use std::time::Duration;
 use weir_policy::{Decision, Outcome, Ranked};
 
 use crate::caller::Said;
-use crate::config::Config;
+use crate::config::{BodyKey, Config, KeySource};
 use crate::disposition::{Disposition, Flow, shed};
+use crate::headers::Headers;
 use crate::held::{self, HeldRequest, Place};
 use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
+use crate::metrics::BodyEnd;
 use crate::plugin::Plugin;
+use crate::reading::{self, Reading};
 use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
@@ -40,10 +43,12 @@ pub struct Exchange<H: Host> {
 }
 
 #[derive(Default)]
-enum State {
+pub(crate) enum State {
     /// Not decided yet, left to Envoy because nobody is to decide, or over.
     #[default]
     Undecided,
+    /// Its key is in its body.
+    Reading(Rc<Reading>),
     Held(Place),
     Decided(Disposition),
 }
@@ -60,17 +65,46 @@ impl<H: Host> Exchange<H> {
 
     /// The request's headers are here; `ends` says whether it has no body.
     pub fn on_request(&mut self, host: &impl RequestHost, ends: bool) -> Flow {
-        let (context, state) = ((self.context, ends), &mut self.state);
+        let (at, state) = (At::Headers(self.context, ends), &mut self.state);
         let flow = self.plugin.as_ref().and_then(|plugin| {
             #[cfg(feature = "crash-test")]
             if let Some(flow) = crate::crash::request(plugin.vm.host(), host) {
                 return Some(flow);
             }
-            let choose = |vm: &mut Vm<H>| choose(vm, &plugin.config, host, context, state);
+            let choose = |vm: &mut Vm<H>| choose(vm, &plugin.config, host, at, state);
             plugin.vm.enter(choose).flatten()
         });
         // What is left to Envoy is let through as it came.
         flow.unwrap_or(Flow::Fallback)
+    }
+
+    /// A part of the body is here, perhaps the last.
+    pub fn on_body(&mut self, host: &impl RequestHost, is_last: bool) -> Flow {
+        self.settle();
+        match (&self.plugin, &self.state) {
+            (Some(plugin), State::Reading(reading)) => {
+                let reading = Rc::clone(reading);
+                let is_read = reading.reads(host, is_last);
+                let decide = |vm: &mut Vm<H>| {
+                    vm.readings.is_heard();
+                    is_read.then(|| decide(vm, &reading, host, false))
+                };
+                match plugin.vm.enter(decide) {
+                    Some(None) => Flow::Hold,
+                    Some(Some((state, flow))) => {
+                        self.state = state;
+                        flow
+                    }
+                    None => Flow::Fallback,
+                }
+            }
+            (_, State::Held(place)) => {
+                place.waiting.is_partial.set(!is_last);
+                Flow::Hold
+            }
+            // It goes on as its headers did.
+            _ => Flow::Send,
+        }
     }
 
     /// The answer's headers are here, of a host, of Envoy or the filter's own.
@@ -109,7 +143,7 @@ impl<H: Host> Exchange<H> {
             return;
         };
         match std::mem::take(&mut self.state) {
-            State::Undecided => None,
+            State::Undecided | State::Reading(_) => None,
             State::Held(place) => plugin.vm.enter(|vm| vm.leave(place)),
             State::Decided(disposition) => plugin.vm.enter(|vm| over(vm, host, disposition)),
         };
@@ -117,6 +151,11 @@ impl<H: Host> Exchange<H> {
 
     /// Takes over what was decided while the request was held.
     fn settle(&mut self) {
+        if let State::Reading(reading) = &self.state
+            && let Some(state) = reading.decided()
+        {
+            self.state = state;
+        }
         if let State::Held(place) = &mut self.state
             && let Some(disposition) = place.disposition()
         {
@@ -167,20 +206,78 @@ fn leave(
     Flow::Fallback
 }
 
+/// How far a request has come, and its context.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    /// To its headers; whether that is all of it.
+    Headers(u32, bool),
+    /// So far in its body as that is to be read.
+    Body(&'a Reading),
+}
+
+/// Request and decision, with what is known of its body. `is_late`: its time is over.
+pub(crate) fn decide<H: Host>(
+    vm: &mut Vm<H>,
+    reading: &Reading,
+    host: &impl RequestHost,
+    is_late: bool,
+) -> (State, Flow) {
+    let end = reading.end(is_late);
+    vm.metrics.body(&vm.host, end);
+    let mut state = State::Undecided;
+    let flow = choose(vm, &reading.config, host, At::Body(reading), &mut state);
+    // As in `on_request`.
+    (state, flow.unwrap_or(Flow::Fallback))
+}
+
+/// The key is in the body, which is to be read first, if it can be.
+#[inline(never)]
+fn read<H: Host>(
+    vm: &mut Vm<H>,
+    (config, key): (&Rc<Config>, &BodyKey),
+    headers: Option<&Headers>,
+    context: u32,
+) -> Option<Rc<Reading>> {
+    let now = vm.host.now();
+    let reading = reading::is_readable(headers)
+        .then(|| vm.readings.begin(config, key, context, now))
+        .flatten();
+    if reading.is_none() {
+        vm.metrics.body(&vm.host, BodyEnd::Unread);
+    }
+    reading
+}
+
 /// Request and decision; none where the cluster is not configured, or not enabled.
 fn choose<H: Host>(
     vm: &mut Vm<H>,
-    config: &Config,
+    config: &Rc<Config>,
     host: &impl RequestHost,
-    (context, ends): (u32, bool),
+    at: At<'_>,
     state: &mut State,
 ) -> Option<Flow> {
     let cluster = config.cluster_of(|| host.text(Text::Cluster));
     let cluster = cluster.filter(|cluster| cluster.enabled)?;
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();
+    if let (KeySource::Body(key), At::Headers(context, false)) = (&cluster.key, &at)
+        && let Some(reading) = read(vm, (config, key), headers.as_ref(), *context)
+    {
+        *state = State::Reading(reading);
+        return Some(Flow::Hold);
+    }
+    let (context, ends, names) = match at {
+        At::Headers(context, ends) => (context, ends, Vec::new()),
+        At::Body(reading) => (reading.context, false, reading.names()),
+    };
+    // Where the proxy shows bodies it keeps them too, while a request waits; but not all of a large one.
+    let is_large = match at {
+        At::Headers(_, ends) => !ends && matches!(cluster.key, KeySource::Body(_)),
+        At::Body(reading) => reading.is_cut(),
+    };
     let random = vm.random();
-    let said = caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
+    let said = (headers.as_ref(), names.as_slice());
+    let said = caller::read(config, cluster, said, random, (&vm.host, host));
     if said.is_disbelieved {
         vm.disbelieves();
     }
@@ -190,7 +287,10 @@ fn choose<H: Host>(
         ..
     } = said;
     let now = vm.host.now();
-    let deadline = || held::deadline(headers.as_ref(), now);
+    let deadline = || match is_large {
+        true => Some(now),
+        false => held::deadline(headers.as_ref(), now),
+    };
     let decided = vm.decide(&cluster.table, &request, (now, random), deadline)?;
     let Decided {
         decision,
@@ -212,7 +312,8 @@ fn choose<H: Host>(
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
-        let waiting = HeldRequest::new(context, route, patience, watch);
+        let is_partial = matches!(at, At::Body(reading) if reading.is_partial());
+        let waiting = HeldRequest::new(context, route, patience, watch, is_partial);
         let place = vm.hold(waiting, patience, (until, decision.reason))?;
         *state = State::Held(place);
         return Some(Flow::Hold);

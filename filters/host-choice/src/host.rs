@@ -143,6 +143,9 @@ pub trait RequestHost {
     /// The whole map.
     fn headers(&self, map: Map) -> Result<Headers, Failed>;
 
+    /// At most so many bytes of the body from there on, as far as it has come and is held.
+    fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed>;
+
     /// Sets a header to one value, or removes it.
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed>;
 

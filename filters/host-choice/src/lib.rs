@@ -65,6 +65,7 @@ mod in_flight;
 mod interleavings;
 mod metrics;
 mod occupancy;
+mod reading;
 mod receipt;
 mod release;
 mod shared;

@@ -78,6 +78,8 @@ pub(crate) struct Metrics {
     /// Requests that wait for a host now.
     held: Gauge,
     held_until: [(HeldUntil, Counter); HeldUntil::ALL.len()],
+    /// In the order of their ends.
+    bodies: [Counter; BodyEnd::ALL.len()],
     /// Requests of this proxy's callers that a host gave back.
     pub(crate) bounces: Counter,
     /// Requests that this proxy gave back for its host.
@@ -119,6 +121,40 @@ impl HeldUntil {
     }
 }
 
+/// How the reading of a body for its key ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    /// The key is known, or all of the body is.
+    Read,
+    /// There is more of it than is read.
+    Cut,
+    /// It did not come in time.
+    Late,
+    Malformed,
+    /// It is no JSON by its headers, is compressed, or the proxy shows none.
+    Unread,
+}
+
+impl BodyEnd {
+    const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Cut,
+        Self::Late,
+        Self::Malformed,
+        Self::Unread,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Cut => "cut",
+            Self::Late => "late",
+            Self::Malformed => "malformed",
+            Self::Unread => "unread",
+        }
+    }
+}
+
 impl Metrics {
     pub(crate) fn define(host: &impl Host) -> Self {
         Self {
@@ -141,6 +177,8 @@ impl Metrics {
                 let counter = Counter::by_reason(host, "weir_held_total", ending.as_str());
                 (ending, counter)
             }),
+            bodies: BodyEnd::ALL
+                .map(|end| Counter::by_reason(host, "weir_bodies_total", end.as_str())),
             bounces: Counter::define(host, "weir_bounces_total"),
             given_back: Counter::define(host, "weir_inbound_bounced_total"),
             refused: Counter::define(host, "weir_inbound_refused_total"),
@@ -161,6 +199,12 @@ impl Metrics {
 
     pub(crate) fn reports_ended(&self, host: &impl Host, end: ReportsEnd) {
         if let Some((_, counter)) = self.reports_ended.iter().find(|(known, _)| *known == end) {
+            counter.increment(host);
+        }
+    }
+
+    pub(crate) fn body(&self, host: &impl Host, end: BodyEnd) {
+        if let Some(counter) = self.bodies.get(end as usize) {
             counter.increment(host);
         }
     }

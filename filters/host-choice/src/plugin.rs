@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A plugin configuration in a VM.
 
+use std::rc::Rc;
+
 use crate::config::Config;
 use crate::handle::VmHandle;
 use crate::host::Host;
 
 /// What a root context shares with the requests that come by it.
 pub struct Plugin<H: Host> {
-    pub(crate) config: Config,
+    pub(crate) config: Rc<Config>,
     pub(crate) vm: VmHandle<H>,
 }

@@ -12,10 +12,35 @@ use std::time::Duration;
 use weir_policy::Round;
 
 use crate::disposition::{Action, Disposition, Flow};
-use crate::exchange::dispose;
+use crate::exchange::{decide, dispose};
 use crate::handle::VmHandle;
+use crate::held;
 use crate::host::{Host, RequestHost};
 use crate::vm::Vm;
+
+/// Decides for each request that has waited too long for its body. `select` as for [`release`].
+pub(crate) fn late<H: Host, R: RequestHost>(
+    vm: &VmHandle<H>,
+    select: impl Fn(u32) -> Option<R>,
+    now: Duration,
+) -> bool {
+    let mut any = false;
+    let next = |vm: &mut Vm<H>| vm.readings.next_late(&vm.host, now);
+    while let Some(reading) = vm.enter(next).flatten() {
+        any = true;
+        let Some(host) = select(reading.context) else {
+            continue;
+        };
+        let Some((state, flow)) = vm.enter(|vm| decide(vm, &reading, &host, true)) else {
+            continue;
+        };
+        reading.decide(state);
+        if flow.carry_out(&host) == Action::Continue {
+            held::resume(&host, reading.is_partial());
+        }
+    }
+    any
+}
 
 /// Carries out what is decided for each request that need not or must not wait any longer. `select` finds one by its
 /// context, and makes the calls that follow act in it; it is gone where that fails. Says whether any was looked for.
@@ -31,11 +56,11 @@ pub(crate) fn release<H: Host, R: RequestHost>(
             .enter(|vm| next(vm, table, &mut round, &select, now))
             .flatten()
         {
-            let Released::Here(host, flow) = next else {
+            let Released::Here(host, flow, is_partial) = next else {
                 continue;
             };
             if flow.carry_out(&host) == Action::Continue {
-                let _ = host.resume();
+                held::resume(&host, is_partial);
             }
         }
     }
@@ -44,7 +69,8 @@ pub(crate) fn release<H: Host, R: RequestHost>(
 
 /// A held request that was decided.
 enum Released<R> {
-    Here(R, Flow),
+    /// Whether more of its body is to come.
+    Here(R, Flow, bool),
     /// Its context is gone, without a word.
     Gone,
 }
@@ -64,7 +90,7 @@ fn next<H: Host, R: RequestHost>(
     let (flow, in_flight) = dispose(vm, &host, &waiting.route, decision, now);
     let disposition = Disposition::new(&decision, in_flight, waiting.watch.take());
     waiting.disposition.set(Some(disposition));
-    Some(Released::Here(host, flow))
+    Some(Released::Here(host, flow, waiting.is_partial.get()))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::handle::VmHandle;
 use crate::host::{Host, LogLevel, RequestHost};
 use crate::lease::{self, Holder};
 use crate::plugin::Plugin;
-use crate::release::release;
+use crate::release::{late, release};
 use crate::shared;
 use crate::vm::Vm;
 
@@ -68,6 +68,7 @@ impl<H: Host> Root<H> {
         });
         self.proxy = config.proxy.clone().unwrap_or_else(node);
         let tick = config.tick;
+        let config = Rc::new(config);
         self.plugin = Some(Rc::new(Plugin { config, vm }));
         Some(tick)
     }
@@ -100,7 +101,11 @@ impl<H: Host> Root<H> {
             self.tick(&plugin.config, vm, now);
             vm.releases(self.id, plugin.config.tick, now)
         });
-        releases == Some(true) && release(&plugin.vm, select, now)
+        if releases != Some(true) {
+            return false;
+        }
+        let is_any_late = late(&plugin.vm, &select, now);
+        release(&plugin.vm, select, now) || is_any_late
     }
 
     /// A message came through a stream.

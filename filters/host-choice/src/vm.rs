@@ -30,6 +30,7 @@ use crate::config::{Config, Role};
 use crate::host::{Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
+use crate::reading::Readings;
 use crate::tries::Tries;
 use crate::watch::{End, Watch};
 use crate::{receipt, shared, watch};
@@ -84,6 +85,8 @@ pub(crate) struct Vm<H> {
     cache_limit: usize,
     /// Requests that went away without an end.
     abandoned: AbandonedQueue,
+    /// Requests whose bodies are being read.
+    pub(crate) readings: Readings,
     /// By id, requests whose attempts are looked after.
     tries: BTreeMap<u64, Weak<Tries>>,
     /// Of the host behind this proxy.
@@ -111,6 +114,7 @@ impl<H: Host> Vm<H> {
             disbelieves: false,
             cache_limit: usize::MAX,
             abandoned: AbandonedQueue::default(),
+            readings: Readings::default(),
             tries: BTreeMap::new(),
             occupancy: Occupancy::default(),
             credits: breakwater::Pool::default(),

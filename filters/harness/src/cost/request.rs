@@ -11,10 +11,13 @@ use crate::{CONTROL, Chosen, Proxy, RULES, TICKS, cached, resource, vm_of};
 /// Requests before those that count: what grows at first has grown.
 const WARM_UP: usize = 28;
 const REQUESTS: usize = 100;
-/// What Envoy calls for a request without bodies.
-const CALLBACKS: [&str; 6] = [
+/// Keys in bodies.
+const PROMPT: &str = r#"{"clusters":{"rules":{"key":{"prompt":{}}}}}"#;
+/// What Envoy calls for a request whose answer has no body.
+const CALLBACKS: [&str; 7] = [
     "proxy_on_context_create",
     "proxy_on_request_headers",
+    "proxy_on_request_body",
     "proxy_on_response_headers",
     "proxy_on_done",
     "proxy_on_log",
@@ -64,9 +67,12 @@ fn proxy(scenario: &Scenario) -> Proxy {
     let host = Host::new();
     host.add_upstream(CONTROL);
     let vm = |_| {
-        vm_of(&host, RULES, "rules", scenario.caller)
-            .start()
-            .expect("starts")
+        let vm = |configuration| vm_of(&host, configuration, "rules", scenario.caller);
+        let vm = match scenario.prompt {
+            0 => vm(RULES),
+            _ => vm(PROMPT).allow_on_headers_stop_iteration(),
+        };
+        vm.start().expect("starts")
     };
     let vms = (0..3).map(vm).collect();
     let proxy = Proxy { host, vms };
@@ -107,7 +113,17 @@ fn exchange(vm: &Vm, scenario: &Scenario, number: usize) {
         .chain(key)
         .chain(scenario.more.iter().copied())
         .collect();
-    let request = vm.request(headers.as_slice()).expect("no trap");
+    let request = match scenario.prompt {
+        0 => vm.request(headers.as_slice()),
+        _ => vm.request_open(headers.as_slice()),
+    };
+    let request = request.expect("no trap");
+    if scenario.prompt > 0 {
+        let prompt = format!("{number} is read. ").repeat(scenario.prompt);
+        let prompt = prompt.get(..scenario.prompt).expect("ASCII");
+        let body = format!(r#"{{"model":"m","prompt":"{prompt}","max_tokens":16}}"#);
+        request.body(body, true).expect("no trap");
+    }
     // The first of a key that is sent again and again was not cached.
     if number >= WARM_UP {
         assert_eq!(request.reason(), scenario.reason, "{}", scenario.name);

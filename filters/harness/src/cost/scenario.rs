@@ -15,6 +15,8 @@ pub(super) struct Scenario {
     pub(super) reason: &'static str,
     pub(super) table: Option<v1::HostTable>,
     pub(super) key: Key,
+    /// Bytes of the prompt in its body, which is read for the key; 0: there is no body.
+    pub(super) prompt: usize,
     /// For how long no table has come.
     pub(super) age: Duration,
     pub(super) caller: &'static str,
@@ -52,6 +54,7 @@ fn scenario(name: &'static str, reason: &'static str) -> Scenario {
         reason,
         table: Some(table),
         key: Key::New,
+        prompt: 0,
         age: Duration::ZERO,
         caller: APPLICATION,
         more: &[],
@@ -137,6 +140,14 @@ pub(super) fn all() -> Vec<Scenario> {
         Scenario {
             age: Duration::from_secs(10),
             ..with(scenario("stale_table", "stale_table"), down)
+        },
+        Scenario {
+            prompt: 500,
+            ..scenario("no_key, a prompt of 500 B is read", "no_key")
+        },
+        Scenario {
+            prompt: 20_000,
+            ..scenario("not_cached, a prompt of 20 kB is read", "not_cached")
         },
         Scenario {
             more: all_headers,

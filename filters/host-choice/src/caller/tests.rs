@@ -19,7 +19,7 @@ fn read_by(json: &str, request: &FakeRequest) -> Said {
     read(
         &config,
         cluster,
-        headers.as_ref(),
+        (headers.as_ref(), &[]),
         5,
         (&FakeHost::default(), request),
     )
@@ -116,7 +116,14 @@ fn headers_that_cannot_be_read_are_removed_all_the_same() {
     let request = FakeRequest::new(SAID);
     let config = Config::parse(trusting("none").as_bytes()).unwrap();
     let cluster = config.cluster("rules").unwrap();
-    let read = read(&config, cluster, None, 5, (&FakeHost::default(), &request)).request;
+    let read = read(
+        &config,
+        cluster,
+        (None, &[]),
+        5,
+        (&FakeHost::default(), &request),
+    )
+    .request;
     assert_eq!(read.rank, Rank::new(LOW, 5));
     assert_eq!(request.header(Map::Request, "x-weir-key"), None);
 }

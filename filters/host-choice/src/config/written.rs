@@ -2,13 +2,16 @@
 //! What the plugin's JSON says, and the checks by which it becomes a [`Config`].
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
+use weir_body::value::{MAX_STEPS, Pointer};
 use weir_policy::{CLASSES, Salt};
 
 use super::{
-    ClusterConfig, Config, ConfigError, KeySource, PRIORITY_HEADER, Role, Trust, UserSource, error,
+    BodyKey, BodyValue, ClusterConfig, Config, ConfigError, KEY_HEADER, KeySource, PRIORITY_HEADER,
+    Role, Trust, UserSource, error,
 };
 
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
@@ -17,6 +20,10 @@ const MAX_CONTROL_CLUSTER: usize = 120;
 const TARGET_DELAY: &str = "1s";
 /// No host has more.
 const MAX_CORES: u32 = 4096;
+/// So much of a body is read at most, unless the configuration says otherwise: 64,000 tokens of English.
+const MAX_BODY: &str = "256KiB";
+/// Bytes of a prompt's block.
+const BLOCK_BYTES: RangeInclusive<u32> = 64..=65_536;
 /// Shared data cannot forget a key, so the number of tables is bounded.
 const MAX_CLUSTERS: usize = 64;
 
@@ -75,7 +82,7 @@ impl Default for Written {
 pub(super) struct WrittenCluster {
     enabled: bool,
     table: Option<String>,
-    key: KeySource,
+    key: WrittenKey,
     key_separator: Option<char>,
     key_salt: Option<String>,
     priority_header: String,
@@ -87,11 +94,40 @@ impl Default for WrittenCluster {
         Self {
             enabled: true,
             table: None,
-            key: KeySource::default(),
+            key: WrittenKey::Header(KEY_HEADER.into()),
             key_separator: None,
             key_salt: None,
             priority_header: PRIORITY_HEADER.into(),
             user: UserSource::default(),
+        }
+    }
+}
+
+/// Where the key is.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+#[serde(rename_all = "snake_case")]
+enum WrittenKey {
+    Header(String),
+    Path(String),
+    Json(String),
+    Prompt(WrittenPrompt),
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct WrittenPrompt {
+    block_bytes: u32,
+    max_bytes: String,
+}
+
+impl Default for WrittenPrompt {
+    fn default() -> Self {
+        Self {
+            // With 64 of them the first 64 KiB of a prompt tell hosts apart.
+            block_bytes: 1024,
+            max_bytes: MAX_BODY.into(),
         }
     }
 }
@@ -124,31 +160,39 @@ impl Written {
             );
             return Err(error("default_priority", reason));
         };
-        let clusters = self.clusters.into_iter().map(|(name, cluster)| {
+        // Neither map is collected: to sort what is sorted is 10 kB of machine code.
+        let mut clusters = BTreeMap::new();
+        for (name, cluster) in self.clusters {
             let cluster = check_cluster(&name, cluster)?;
-            Ok((name, cluster))
-        });
+            clusters.insert(name, cluster);
+        }
+        // Here, so that no request pays for it.
+        let mut priorities = self.priorities;
+        for class in priorities.values_mut() {
+            *class = (*class).max(self.max_priority);
+        }
         Ok(Config {
             role: self.role,
             cores: self.cores,
             bodies: self.bodies,
             target_delay,
-            clusters: clusters.collect::<Result<_, _>>()?,
+            clusters,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
-            // Here, so that no request pays for it.
-            priorities: self
-                .priorities
-                .into_iter()
-                .map(|(name, class)| (name, class.max(self.max_priority)))
-                .collect(),
+            priorities,
             default_class: default_class.max(self.max_priority),
             trust: self.trust,
             debug: self.debug,
             tick: duration("tick", &self.tick, 10, 1_000)?,
             lease: duration("lease", &self.lease, 500, 60_000)?,
             report_interval: duration("report_interval", &self.report_interval, 100, 60_000)?,
-            cache_limit: size("cache_limit", &self.cache_limit)?,
+            // A VM has 4 GiB for everything.
+            cache_limit: size(
+                "cache_limit",
+                &self.cache_limit,
+                ("64KiB", 1 << 16),
+                ("1GiB", 1 << 30),
+            )?,
         })
     }
 
@@ -228,19 +272,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
     if table.is_empty() || table.len() > 255 {
         return Err(error(field("table"), "is not 1 to 255 bytes"));
     }
-    match &written.key {
-        KeySource::Header(header) => check_header(&field("key.header"), header)?,
-        KeySource::Path(template) => {
-            let places = template
-                .split('/')
-                .filter(|segment| *segment == "{key}")
-                .count();
-            if !template.starts_with('/') || places != 1 {
-                let reason = format!("{template:?} is not a path with one segment {{key}}");
-                return Err(error(field("key.path"), reason));
-            }
-        }
-    }
+    let key = check_key(&field("key"), written.key)?;
     let key_separator = match written.key_separator {
         Some(separator) if !separator.is_ascii_punctuation() => {
             let reason = format!("{separator:?} is not an ASCII punctuation character");
@@ -259,7 +291,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         check_header(&field("user.header"), header)?;
     }
     check_header(&field("priority_header"), &written.priority_header)?;
-    let (key, user, priority_header) = (written.key, written.user, written.priority_header);
+    let (user, priority_header) = (written.user, written.priority_header);
     Ok(ClusterConfig {
         enabled: written.enabled,
         table: table.into(),
@@ -269,6 +301,54 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         priority_header,
         user,
     })
+}
+
+fn check_key(field: &str, written: WrittenKey) -> Result<KeySource, ConfigError> {
+    let of = |name: &str| format!("{field}.{name}");
+    Ok(match written {
+        WrittenKey::Header(header) => {
+            check_header(&of("header"), &header)?;
+            KeySource::Header(header)
+        }
+        WrittenKey::Path(template) => {
+            let segments = template.split('/');
+            let places = segments.filter(|segment| *segment == "{key}").count();
+            if !template.starts_with('/') || places != 1 {
+                let reason = format!("{template:?} is not a path with one segment {{key}}");
+                return Err(error(of("path"), reason));
+            }
+            KeySource::Path(template)
+        }
+        WrittenKey::Json(text) => {
+            let Some(pointer) = Pointer::parse(&text) else {
+                let reason = format!("{text:?} is not a JSON pointer of 1 to {MAX_STEPS} steps");
+                return Err(error(of("json"), reason));
+            };
+            KeySource::Body(BodyKey {
+                value: BodyValue::At(pointer),
+                max_bytes: check_max_bytes(&of("json"), MAX_BODY)?,
+            })
+        }
+        WrittenKey::Prompt(WrittenPrompt {
+            block_bytes,
+            max_bytes,
+        }) => {
+            if !BLOCK_BYTES.contains(&block_bytes) {
+                let (least, most) = (BLOCK_BYTES.start(), BLOCK_BYTES.end());
+                let reason = format!("{block_bytes} is not in {least}..={most}");
+                return Err(error(of("prompt.block_bytes"), reason));
+            }
+            KeySource::Body(BodyKey {
+                value: BodyValue::Prompt(block_bytes as usize),
+                max_bytes: check_max_bytes(&of("prompt.max_bytes"), &max_bytes)?,
+            })
+        }
+    })
+}
+
+/// What Envoy keeps of a body by default is the most.
+fn check_max_bytes(field: &str, written: &str) -> Result<usize, ConfigError> {
+    size(field, written, ("1KiB", 1 << 10), ("1MiB", 1 << 20))
 }
 
 fn check_header(field: &str, name: &str) -> Result<(), ConfigError> {
@@ -320,16 +400,23 @@ fn duration(
     }
 }
 
-/// 64KiB to 1GiB: a VM has 4 GiB for everything.
-fn size(field: &str, written: &str) -> Result<usize, ConfigError> {
+fn size(
+    field: &str,
+    written: &str,
+    (least, at_least): (&str, usize),
+    (most, at_most): (&str, usize),
+) -> Result<usize, ConfigError> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let mut sizes = units.iter().filter_map(|(unit, shift)| {
         let number: usize = written.strip_suffix(unit)?.trim().parse().ok()?;
         number.checked_mul(1 << shift)
     });
     match sizes.next() {
-        Some(bytes) if (1 << 16..=1 << 30).contains(&bytes) => Ok(bytes),
-        Some(_) => Err(error(field, format!("{written:?} is not in 64KiB..=1GiB"))),
+        Some(bytes) if (at_least..=at_most).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(error(
+            field,
+            format!("{written:?} is not in {least}..={most}"),
+        )),
         None => Err(error(
             field,
             format!("{written:?} is not a whole number with KiB, MiB or GiB behind it"),

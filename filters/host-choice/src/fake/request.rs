@@ -13,6 +13,7 @@ pub(crate) struct FakeRequest(Rc<RefCell<State>>);
 
 struct State {
     request: Vec<(String, String)>,
+    body: Vec<u8>,
     response: Vec<(String, String)>,
     texts: BTreeMap<Text, String>,
     numbers: BTreeMap<Number, u64>,
@@ -35,6 +36,7 @@ impl FakeRequest {
         let caller = (Text::Caller, "127.0.0.1:50000".into());
         Self(Rc::new(RefCell::new(State {
             request: own.iter().chain(headers).map(owned).collect(),
+            body: Vec::new(),
             response: Vec::new(),
             texts: BTreeMap::from([(Text::Cluster, "rules".into()), caller]),
             numbers: BTreeMap::new(),
@@ -51,6 +53,11 @@ impl FakeRequest {
         self.set(Text::Upstream, address);
         self.set_number(Number::Attempts, 1);
         self.0.borrow_mut().response = headers.iter().map(owned).collect();
+    }
+
+    /// More of the body comes, and stays as long as it is held.
+    pub(crate) fn add_body(&self, part: &[u8]) {
+        self.0.borrow_mut().body.extend(part);
     }
 
     pub(crate) fn set(&self, text: Text, value: &str) {
@@ -131,6 +138,11 @@ impl RequestHost for FakeRequest {
             Map::Request => &state.request,
             Map::Response => &state.response,
         })))
+    }
+
+    fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed> {
+        let body = self.0.borrow();
+        Ok(body.body.iter().skip(from).take(most).copied().collect())
     }
 
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {

@@ -3,6 +3,7 @@
 
 mod answers;
 mod any_events;
+mod bodies;
 mod configuration;
 mod contents;
 mod cost;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 16] = [
+const MEANINGS: [(&str, &str); 17] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -52,6 +52,10 @@ const MEANINGS: [(&str, &str); 16] = [
     (
         "weir_stale_tables",
         "Clusters whose table is missing or older than its `stale_after`",
+    ),
+    (
+        "weir_bodies_total",
+        "With `key.prompt` or `key.json`: requests with a body, by what became of reading it: `read` to its end or up to the key, `cut` after `max_bytes`, `late` as it did not come within a second, `malformed`, `unread` as it is no JSON by its headers, is compressed, or the plugin lacks `allow_on_headers_stop_iteration`. `malformed` and `unread` ones have no key",
     ),
     (
         "weir_bounces_total",
