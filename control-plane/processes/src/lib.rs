@@ -11,6 +11,7 @@ pub mod bound;
 pub mod command;
 pub mod http;
 pub mod interrupt;
+pub mod kube;
 pub mod ports;
 pub mod process;
 pub mod processes;

@@ -19,6 +19,7 @@ mod feeds;
 mod fuzz;
 mod image;
 mod keep;
+mod kube;
 mod lab;
 #[cfg(test)]
 mod links;
@@ -85,6 +86,8 @@ enum Command {
     Soak(experiment::Flags),
     /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
+    /// Run an API server of Kubernetes on this machine, without nodes
+    Kube(kube::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(experiment::Flags),
     /// Harm parts of a mesh under steady load, and hold what came of it against what is expected
@@ -138,6 +141,7 @@ fn run(command: Command) -> Result<()> {
         Command::Fleet(own) => experiment::run(&workspace, "fleet", &own, experiment::fleet),
         Command::Soak(own) => experiment::run(&workspace, "soak", &own, experiment::soak),
         Command::Mesh(args) => mesh::run(&workspace, &args),
+        Command::Kube(args) => kube::run(&workspace, &args),
         Command::Load(own) => experiment::run(&workspace, "load", &own, experiment::load),
         Command::Faults(args) => experiment::run(&workspace, "faults", &args.own, |launch| {
             experiment::faults(launch, args.debug)

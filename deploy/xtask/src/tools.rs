@@ -25,6 +25,8 @@ use crate::tools::debian::Client;
 use crate::tools::pins::{Kind, Pins, Wheel};
 use crate::workspace::Workspace;
 
+pub(crate) use crate::tools::temporary::Temporary;
+
 /// The tool that holds what a guest is made of.
 pub(crate) const GUEST: &str = "guest";
 /// A browser, for weir-control's page.
@@ -36,6 +38,9 @@ pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 
 /// The mesh that Weir is tried in.
 pub(crate) const CONSUL: &str = "consul";
+/// An API server of Kubernetes, and its store.
+pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
+pub(crate) const ETCD: &str = "etcd";
 /// Sends scenarios.
 pub(crate) const K6: &str = "k6";
 /// What reads the pages of all in it.

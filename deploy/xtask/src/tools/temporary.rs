@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// A folder in the cache that goes away with the value.
-pub(super) struct Temporary(pub(super) PathBuf);
+pub(crate) struct Temporary(pub(crate) PathBuf);
 
 impl Temporary {
-    pub(super) fn new(cache: &Path, name: &str) -> Result<Self> {
+    pub(crate) fn new(cache: &Path, name: &str) -> Result<Self> {
         let folder = cache.join(format!(".{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         Ok(Self(folder))
