@@ -3,6 +3,7 @@
 //! enforced while it is read. Of the answers of one server that may be large, one at a time is read and held.
 
 pub mod fetch;
+mod lines;
 mod question;
 
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use weir_fleet::poll::{Fault, PollError};
 use weir_fleet::settings::{HostTls, Server};
 
 use crate::errors::with_sources;
+pub use lines::Lines;
 pub(crate) use question::Question;
 
 /// Of an answer that is an error: the reason stands at its beginning, and nobody reads more.
@@ -144,13 +146,42 @@ impl Client {
         question.answered(limits.timeout, answer).await
     }
 
+    /// An answer that goes on, once it begins: the limits are of its beginning and of each line. One that is no success
+    /// is read as a whole.
+    pub async fn lines(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        limits: Limits,
+    ) -> Result<Result<Lines, Answer>, PollError> {
+        let question = Question::new(Method::GET.as_str(), &self.url, path);
+        let request = self
+            .http
+            .get(format!("{}{path}", self.url))
+            .headers(headers);
+        let answer = async {
+            let answer = begun(request).await?;
+            Ok(match answer.status().is_success() {
+                true => Ok(Lines::new(answer, limits.max_bytes)),
+                false => Err(self.whole(answer, limits.max_bytes).await?),
+            })
+        };
+        question.answered(limits.timeout, answer).await
+    }
+
     async fn read(
         &self,
         request: reqwest::RequestBuilder,
         max_bytes: usize,
     ) -> Result<Answer, PollError> {
-        let failure = |error: reqwest::Error| fetch::failure(&error.without_url());
-        let mut answer = request.send().await.map_err(failure)?;
+        self.whole(begun(request).await?, max_bytes).await
+    }
+
+    async fn whole(
+        &self,
+        mut answer: reqwest::Response,
+        max_bytes: usize,
+    ) -> Result<Answer, PollError> {
         let announced = answer.content_length().unwrap_or(0);
         if announced > max_bytes as u64 {
             return Err(fetch::too_large(announced, max_bytes));
@@ -175,6 +206,14 @@ impl Client {
             _turn: turn,
         })
     }
+}
+
+async fn begun(request: reqwest::RequestBuilder) -> Result<reqwest::Response, PollError> {
+    request.send().await.map_err(failure)
+}
+
+fn failure(error: reqwest::Error) -> PollError {
+    fetch::failure(&error.without_url())
 }
 
 impl Answer {

@@ -30,8 +30,9 @@ pub use replicas::Replicas;
 pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;
 pub use weir_fleet::settings::{
-    Cache, Cluster, Consul, Control, Dagor, Dns, Host, HostTls, Instance, Kept, Plan, Planning,
-    Poll, Prometheus, Question, Registry, ReportLimits, Scrape, Server, Token, Written,
+    Access, ApiServer, Bearer, Cache, Cluster, Consul, Control, Dagor, Dns, Host, HostTls,
+    Instance, Kept, Kubernetes, Plan, Planning, Poll, Prometheus, Question, Registry, ReportLimits,
+    Scrape, Server, ServicePort, Token, Written,
 };
 pub use weir_settings::{Error, show_duration, show_size};
 

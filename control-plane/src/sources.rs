@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  file ──── configuration, hosts ──┐
-//!  consul, dns ─ hosts ─ membership ┤ (decides which hosts the others ask)
+//!  registry ─── hosts ─ membership ─┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> News ──> owner
 //!  cache ─── keys of a host ────────┤
 //!  prometheus ─ figures of all ─────┤
@@ -20,6 +20,7 @@ pub mod discovery;
 pub mod dns;
 pub mod file;
 pub mod floor;
+pub mod kubernetes;
 pub mod membership;
 pub mod nodes;
 pub mod probe;

@@ -193,7 +193,11 @@ impl Cluster {
             }
             Source::Prometheus => self.polls.contains_key(&source),
             // None.
-            Source::Cache | Source::Consul | Source::ConsulRoots | Source::Dns => true,
+            Source::Cache
+            | Source::Consul
+            | Source::ConsulRoots
+            | Source::Dns
+            | Source::Kubernetes => true,
         }
     }
 

@@ -16,14 +16,23 @@ pub enum Source {
     ConsulRoots,
     /// Which hosts a cluster has, by a name's records.
     Dns,
+    /// Which hosts a cluster has, by a service's endpoints.
+    Kubernetes,
     /// A Prometheus server, asked for a whole cluster.
     Prometheus,
 }
 
 impl Source {
     /// Every source.
-    pub const ALL: [Self; 6] =
-        weir_policy::every![Scrape, Cache, Consul, ConsulRoots, Dns, Prometheus];
+    pub const ALL: [Self; 7] = weir_policy::every![
+        Scrape,
+        Cache,
+        Consul,
+        ConsulRoots,
+        Dns,
+        Kubernetes,
+        Prometheus
+    ];
 
     /// Its name in metrics and `/tables`.
     pub fn as_str(self) -> &'static str {
@@ -33,6 +42,7 @@ impl Source {
             Self::Consul => "consul",
             Self::ConsulRoots => "consul_roots",
             Self::Dns => "dns",
+            Self::Kubernetes => "kubernetes",
             Self::Prometheus => "prometheus",
         }
     }

@@ -122,7 +122,7 @@ pub struct ClusterView {
 #[allow(missing_docs)]
 pub struct HostView {
     pub address: String,
-    /// `configuration`, `consul`, `dns` or `both`.
+    /// `configuration`, `consul`, `dns`, `kubernetes` or `both`.
     pub named_by: &'static str,
     /// What discovery knows it as.
     pub instance: Option<Instance>,

@@ -10,6 +10,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
@@ -69,13 +70,16 @@ fn http(status: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-async fn ask(server: &Server, timeout: Duration) -> Result<Answer, PollError> {
-    let client = Client::new(server).unwrap();
-    let headers = HeaderMap::from_iter([(
+fn headers() -> HeaderMap {
+    HeaderMap::from_iter([(
         http::HeaderName::from_static("x-token"),
         http::HeaderValue::from_static("secret"),
-    )]);
-    client.get("/x?y", headers, limits(timeout)).await
+    )])
+}
+
+async fn ask(server: &Server, timeout: Duration) -> Result<Answer, PollError> {
+    let client = Client::new(server).unwrap();
+    client.get("/x?y", headers(), limits(timeout)).await
 }
 
 async fn fault(address: SocketAddr, timeout: Duration) -> PollError {
@@ -127,6 +131,37 @@ async fn each_way_to_fail_is_told_from_the_others() {
     let chunk = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n401\r\n{large}\r\n");
     let endless = server(chunk.into_bytes()).await;
     assert_eq!(fault(endless, LONG).await.fault, Fault::TooLarge);
+}
+
+#[tokio::test]
+async fn lines_come_as_they_are_sent_each_within_the_limit() {
+    let lines = async |status: &str, chunks: &[&str]| {
+        let mut answer = format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for chunk in chunks {
+            answer.push_str(&format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+        }
+        let client = Client::new(&plain(server(answer.into_bytes()).await)).unwrap();
+        client.lines("/x?y", headers(), limits(LONG)).await.unwrap()
+    };
+    let long = "x".repeat(900);
+    let mut good = lines("200 OK", &["a\n\nb", "c\nd", &long, "\ncut", ""])
+        .await
+        .unwrap();
+    let long = format!("d{long}");
+    for line in ["a", "", "bc", &long, "cut"] {
+        assert_eq!(good.next().await.unwrap().unwrap(), line);
+    }
+    assert_eq!(good.next().await.unwrap(), None);
+    // Whoever waits for more can stop.
+    let mut open = lines("200 OK", &["a\nb"]).await.unwrap();
+    assert_eq!(open.next().await.unwrap().unwrap(), "a");
+    let short = Duration::from_millis(30);
+    assert!(timeout(short, open.next()).await.is_err());
+    let endless = "y".repeat(600);
+    let mut endless = lines("200 OK", &[&endless, &endless]).await.unwrap();
+    assert_eq!(endless.next().await.unwrap_err().fault, Fault::TooLarge);
+    let gone = lines("410 Gone", &["too old", ""]).await.unwrap_err();
+    assert_eq!((gone.status.as_u16(), &*gone.body), (410, &b"too old"[..]));
 }
 
 /// What a socket and its peer's buffer between them, several times over.

@@ -5,6 +5,8 @@ mod authorization;
 mod cluster;
 mod consul;
 mod dns;
+mod kubeconfig;
+mod kubernetes;
 mod plan;
 mod prometheus;
 mod replicas;

@@ -35,6 +35,13 @@ clusters:
     dns: { name: rules.example, port: 8080 }
 "#;
 
+/// What excludes them all.
+const POD: &str = r#"
+clusters:
+  "<name>":
+    kubernetes: { namespace: shop, service: rules, port: http }
+"#;
+
 #[test]
 fn reference_of_configuration_is_of_this_code() {
     let folder = tempfile::tempdir().unwrap();
@@ -43,6 +50,7 @@ fn reference_of_configuration_is_of_this_code() {
     for (name, contents) in [
         ("c.yaml", MOST),
         ("learned.yaml", LEARNED),
+        ("pod.yaml", POD),
         ("cert.pem", &pair.cert.pem()),
         ("key.pem", &pair.signing_key.serialize_pem()),
     ] {
@@ -54,12 +62,13 @@ fn reference_of_configuration_is_of_this_code() {
         seen
     };
     let mut seen = read(&path);
-    let learned = read(&folder.path().join("learned.yaml"));
-    seen.extend(learned.into_iter().filter(|seen| {
-        [".planner.", ".dns."]
-            .iter()
-            .any(|section| seen.name.contains(section))
-    }));
+    for (file, sections) in [
+        ("learned.yaml", &[".planner.", ".dns."][..]),
+        ("pod.yaml", &[".kubernetes."]),
+    ] {
+        let more = read(&folder.path().join(file)).into_iter();
+        seen.extend(more.filter(|seen| sections.iter().any(|section| seen.name.contains(section))));
+    }
     let head = weir_reference::head(
         "Configuration of weir-control",
         "the parser of weir-control.yaml",

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use weir_policy::Salt;
 
 use weir_fleet::prometheus::Figure;
@@ -23,7 +25,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, dns, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, dns, kubernetes, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -51,11 +53,11 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: {}\n",
-            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul or dns",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul, dns or kubernetes",
         ),
         (
             "clusters:\n  r: { scrape: {}, hosts: [] }\n",
-            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul or dns",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul, dns or kubernetes",
         ),
         (
             "clusters:\n  r: { shrink_after: 25h }\n",
@@ -676,7 +678,167 @@ fn every_refusal_of_dns_names_field_and_reason() {
     let both = said("clusters:\n  r: { consul: {}, dns: { name: r } }\n", "").unwrap_err();
     assert_eq!(
         both,
-        "c.yaml:2: clusters.r.dns: one of consul and dns names a cluster's hosts: leave the other out"
+        "c.yaml:2: clusters.r.dns: one of consul, dns and kubernetes names a cluster's hosts: leave the others out"
+    );
+}
+
+/// The settings of a cluster `rules`, with this file as `hosts.yaml` beside them.
+fn kubernetes(fields: &str, file: &str) -> Result<Kubernetes, String> {
+    let text = format!("clusters:\n  rules: {{ kubernetes: {{ {fields} }} }}\n");
+    said(&text, file).map(|config| match &config.clusters["rules"].registry {
+        Some(Registry::Kubernetes(good)) => Kubernetes::clone(good),
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn every_refusal_of_kubernetes_names_field_and_reason() {
+    let good = kubernetes("namespace: shop, port: 8080", "").unwrap();
+    assert_eq!((&*good.service, &*good.namespace), ("rules", "shop"));
+    assert_eq!(good.port, ServicePort::Number(8080));
+    assert_eq!(good.access, Access::Pod);
+    let named = kubernetes("namespace: shop, port: http-1, service: other", "").unwrap();
+    assert_eq!(named.port, ServicePort::Named("http-1".into()));
+    assert_eq!(named.service, "other");
+    for (fields, reason) in [
+        ("port: 80", "namespace: required; where the service is"),
+        (
+            "namespace: a/b, port: 80",
+            "namespace: \"a/b\" is not a name of 1 to 63 lower-case letters, digits and hyphens",
+        ),
+        (
+            "namespace: a, service: -b, port: 80",
+            "service: \"-b\" is not a name of 1 to 63 lower-case letters, digits and hyphens",
+        ),
+        (
+            "namespace: a",
+            "port: required; where the hosts take requests",
+        ),
+        (
+            "namespace: a, port: 0",
+            "port: \"0\" is not a port's name or 1 to 65535",
+        ),
+        (
+            "namespace: a, port: 70000",
+            "port: \"70000\" is not a port's name or 1 to 65535",
+        ),
+        (
+            "namespace: a, port: Http",
+            "port: \"Http\" is not a port's name or 1 to 65535",
+        ),
+        (
+            "namespace: a, port: 80, metrics_port: x",
+            "metrics_port: \"x\" is no port",
+        ),
+        (
+            "namespace: a, port: 80, kubeconfig: none",
+            "kubeconfig: none: cannot read: No such file or directory (os error 2)",
+        ),
+    ] {
+        let error = format!("c.yaml:2: clusters.rules.kubernetes.{reason}");
+        assert_eq!(kubernetes(fields, "").unwrap_err(), error);
+    }
+    let both = "clusters:\n  r: { dns: { name: r }, kubernetes: { namespace: a, port: 1 } }\n";
+    assert_eq!(
+        said(both, "").unwrap_err(),
+        "c.yaml:2: clusters.r.kubernetes: one of consul, dns and kubernetes names a cluster's hosts: leave the others out"
+    );
+}
+
+/// A kubeconfig with these fields of its cluster and its user.
+fn kubeconfig(cluster: &str, user: &str) -> Result<ApiServer, String> {
+    let file = format!(
+        "current-context: here\n\
+         contexts: [ {{ name: here, context: {{ cluster: c, user: u }} }} ]\n\
+         clusters: [ {{ name: c, cluster: {{ {cluster} }} }} ]\n\
+         users: [ {{ name: u, user: {{ {user} }} }} ]\n"
+    );
+    let fields = "namespace: a, port: 80, kubeconfig: hosts.yaml";
+    kubernetes(fields, &file).map(|good| match good.access {
+        Access::Written(api) => api,
+        Access::Pod => panic!("as a pod"),
+    })
+}
+
+#[test]
+fn a_kubeconfig_is_read_as_far_as_no_other_program_is_needed() {
+    let pair = rcgen::generate_simple_self_signed(["api".to_owned()]).unwrap();
+    let data = |pem: String| BASE64_STANDARD.encode(pem);
+    let (certificate, key) = (
+        data(pair.cert.pem()),
+        data(pair.signing_key.serialize_pem()),
+    );
+    let cluster =
+        format!("server: \"https://api:6443/\", certificate-authority-data: {certificate}");
+    let good = kubeconfig(&cluster, "token: secret").unwrap();
+    assert_eq!(good.server.url, "https://api:6443");
+    assert_eq!(good.server.ca, Some(pair.cert.pem().into_bytes()));
+    let token = Token::read(b"secret").unwrap();
+    assert_eq!(good.bearer, Some(Bearer::Token(token)));
+    let user = format!("client-certificate-data: {certificate}, client-key-data: {key}");
+    let shown = kubeconfig(&cluster, &user).unwrap();
+    assert!(shown.server.identity.is_some() && shown.bearer.is_none());
+    let by_file = kubeconfig(&cluster, "tokenFile: token").unwrap();
+    let Some(Bearer::File(path)) = by_file.bearer else {
+        panic!("no file");
+    };
+    assert!(path.is_absolute() && path.ends_with("token"), "{path:?}");
+    let loopback = "server: \"http://127.0.0.1:1\"";
+    assert!(kubeconfig(loopback, "token: secret").is_ok());
+    let secure = "server: \"https://api\"";
+    let elsewhere = "show a certificate, a token or a tokenFile, such as that of a service account";
+    for (cluster, user, reason) in [
+        (
+            "server: \"http://api\"",
+            "token: a",
+            "server: http://api is neither https:// nor loopback, so the token would be sent in the clear".to_owned(),
+        ),
+        (
+            "server: \"https://api\", insecure-skip-tls-verify: true",
+            "token: a",
+            "insecure-skip-tls-verify is not heeded: the API server's certificate is always checked, for the name in `server`".to_owned(),
+        ),
+        (
+            "server: \"https://api\", proxy-url: \"http://p\"",
+            "token: a",
+            "proxy-url is not heeded: no proxy is asked on the way".to_owned(),
+        ),
+        (
+            secure,
+            "exec: { command: login }",
+            format!("exec is not heeded: {elsewhere}"),
+        ),
+        (
+            secure,
+            "username: a, password: b",
+            format!("username is not heeded: {elsewhere}"),
+        ),
+        (secure, "token: a b", "token: is not one token".to_owned()),
+        (
+            secure,
+            "client-certificate-data: YQ==",
+            "client-certificate and client-key are only of use together".to_owned(),
+        ),
+        (
+            "server: \"https://api\", certificate-authority-data: \"?\"",
+            "token: a",
+            "certificate-authority: is not base64".to_owned(),
+        ),
+        (
+            "server: \"https://api\", certificate-authority-data: YQ==",
+            "token: a",
+            "no certificate in PEM".to_owned(),
+        ),
+    ] {
+        let error = kubeconfig(cluster, user).unwrap_err();
+        let start = "c.yaml:2: clusters.rules.kubernetes.kubeconfig: hosts.yaml: ";
+        assert_eq!(error, format!("{start}{reason}"));
+    }
+    let fields = "namespace: a, port: 80, kubeconfig: hosts.yaml";
+    let error = kubernetes(fields, "current-context: x").unwrap_err();
+    assert!(
+        error.ends_with("current-context: there is no context \"x\""),
+        "{error}"
     );
 }
 

@@ -188,7 +188,7 @@ section! {
         /// 0 (no cache contents) or a power of two
         cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>,
-        /// YAML file with a list of hosts. One of `hosts`, `hosts_file`, `consul` and `dns` is required
+        /// YAML file with a list of hosts. One of `hosts`, `hosts_file`, `consul`, `dns` and `kubernetes` is required
         hosts_file: Option<Text>,
         /// A list with fewer than half of the hosts of before counts when it has been read the same for so long
         /// ([lists that shrink](DESIGN.md#lists-that-shrink)). 0s: any list counts at once, an empty one too
@@ -210,6 +210,9 @@ section! {
         consul: Option<Spanned<Consul>>,
         /// Instead of `consul`: hosts come from DNS, beside those written here ([rules](DESIGN.md#hosts-from-dns))
         dns: Option<Spanned<Dns>>,
+        /// Instead of `consul`: hosts are the endpoints of a service of Kubernetes, beside those written here
+        /// ([rules](DESIGN.md#hosts-from-kubernetes))
+        kubernetes: Option<Spanned<Kubernetes>>,
         /// Absent: no Prometheus server is asked. `prometheus: {}` has these defaults
         prometheus: Option<Spanned<Prometheus>>,
     }
@@ -473,6 +476,23 @@ section! {
         interval: Option<Text>,
         /// Of one question, with all that follow from it
         timeout: Option<Text>,
+    }
+}
+section! {
+    /// Hosts that are a service's endpoints.
+    Kubernetes {
+        /// Name of the service: its EndpointSlices are read, which need a Role with `get`, `list` and `watch` of them.
+        /// Default: the cluster's name
+        service: Option<Text>,
+        /// Required. Where the service is
+        namespace: Option<Text>,
+        /// Required. A port's name in the service, or its number at the pods (`targetPort`)
+        port: Option<Text>,
+        /// Where every host tells its metrics. Default: where it takes requests
+        metrics_port: Option<Text>,
+        /// File that tells how the API server is reached, by its `current-context`: with a certificate, a token or a
+        /// `tokenFile`. Absent: as a pod does, with its service account
+        kubeconfig: Option<Text>,
     }
 }
 section! {

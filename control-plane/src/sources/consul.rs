@@ -17,15 +17,13 @@ mod questions;
 mod read;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use rand::RngExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use weir_fleet::poll::{PollError, Source};
 
-use super::discovery::{Answered, Said};
+use super::discovery::{Answered, Said, cut, short};
 use crate::config::{Consul, Registry};
 
 pub(super) use questions::{hosts, trust_domain};
@@ -35,47 +33,7 @@ pub use client::{Answer, Client};
 pub use questions::read_roots;
 pub use read::read;
 
-/// Text of others is cut to so many bytes where it is shown.
-const SHORT: usize = 200;
-
-/// Times to wait, which tests shorten.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// For an answer, beside what the question itself waits.
-    pub answer: Duration,
-    /// Between the beginnings of two questions, however fast there is news.
-    pub between: Duration,
-    /// Instead of that where Consul tells no index to wait for.
-    pub aimless: Duration,
-    /// At most, after a first failure.
-    pub first_retry: Duration,
-    /// At most, after many.
-    pub last_retry: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            answer: Duration::from_secs(10),
-            // A deployment changes a registration a hundred times a second; tables are built at this pace as well.
-            between: Duration::from_millis(100),
-            aimless: Duration::from_secs(1),
-            first_retry: Duration::from_millis(100),
-            last_retry: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Patience {
-    /// How long to wait after so many failures in a row, at most. With full jitter: a fleet that was cut off
-    /// does not come back at once (Brooker, "Exponential Backoff And Jitter", 2015).
-    fn retry(&self, failures: u32) -> Duration {
-        let factor = 1u32
-            .checked_shl(failures.saturating_sub(1))
-            .unwrap_or(u32::MAX);
-        self.first_retry.saturating_mul(factor).min(self.last_retry)
-    }
-}
+pub use super::discovery::Patience;
 
 /// Asks until nobody listens.
 pub async fn run(cluster: Arc<str>, settings: Arc<Consul>, news: mpsc::Sender<Answered>) {
@@ -134,8 +92,7 @@ impl Asker {
                 None => {
                     // Whoever answers next may have begun anew: a question for what is newer than this would wait.
                     (index, failures) = (0, failures + 1);
-                    let share = rand::rng().random_range(0.0..=1.0);
-                    patience.retry(failures).mul_f64(share)
+                    patience.retry(failures)
                 }
             };
             let news = Answered {
@@ -175,19 +132,6 @@ fn apart<T>(result: Result<(T, u64), PollError>) -> (Result<T, PollError>, Optio
 /// The index to ask with after an answer to a question with `asked`.
 fn following(asked: u64, answered: u64) -> u64 {
     if answered < asked { 0 } else { answered }
-}
-
-/// Text of others, not for ever.
-fn cut(text: &str) -> String {
-    match text.floor_char_boundary(SHORT) {
-        end if end < text.len() => format!("{}…", &text[..end]),
-        _ => text.to_owned(),
-    }
-}
-
-/// A name that others gave, so that nothing in it is taken for our words.
-fn short(text: &str) -> String {
-    format!("{:?}", cut(text))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!  as read ── all hosts, and perhaps more ────────────────────────> in force at once
 //!        ├── some are missing ───────── read the same again ──────> in force
 //!        ├── fewer than half as many ── the same for shrink_after ─> in force
-//!        └── none, and Consul names none either ───────────────> never, but by `shrink_after: 0s`
+//!        └── none, and no registry is asked ───────────────────> never, but by `shrink_after: 0s`
 //! ```
 //! Until then the list in force stays as it is, and [`Kept`] says so.
 

@@ -24,6 +24,7 @@ use weir_fleet::role::Role;
 use super::consul;
 use super::discovery::{Answered, Said};
 use super::dns;
+use super::kubernetes;
 use super::running::{LOOK_EVERY, Running};
 use crate::config::{Config, Registry};
 use crate::news::News;
@@ -137,6 +138,9 @@ fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::S
                 tokio::spawn(consul::run(cluster, asked, news).instrument(span))
             }
             Registry::Dns(asked) => tokio::spawn(dns::run(cluster, asked, news).instrument(span)),
+            Registry::Kubernetes(asked) => {
+                tokio::spawn(kubernetes::run(cluster, asked, news).instrument(span))
+            }
         }
     });
 }

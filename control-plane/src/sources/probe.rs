@@ -24,6 +24,7 @@ use super::cache::Conversation;
 use super::consul::{self, Client, Patience};
 use super::discovery::Found;
 use super::dns;
+use super::kubernetes;
 use super::membership::Membership;
 use super::scrape::{self, Page};
 use super::{Job, Key, Way, jobs};
@@ -123,6 +124,9 @@ impl Asking {
         let (hosts, trust_domain) = match registry {
             Registry::Consul(settings) => self.of_consul(settings).await,
             Registry::Dns(settings) => (self.answer(dns::hosts(settings)).await, None),
+            Registry::Kubernetes(settings) => {
+                (self.answer(kubernetes::hosts(settings)).await, None)
+            }
         };
         Discovered {
             source: registry.source(),

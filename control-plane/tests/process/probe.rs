@@ -196,4 +196,19 @@ async fn hosts_that_consul_names_are_asked_too() {
     assert_eq!(code, Some(1));
     let refused = format!("BROKEN: r: dns: refused: {away}: no server takes a connection by TCP");
     assert_eq!(lines[0], refused);
+    // Nor in Kubernetes.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let cluster = format!("{{ name: c, cluster: {{ server: \"http://{away}\" }} }}");
+    let context = "{ name: x, context: { cluster: c } }";
+    let text = format!("{{ current-context: x, contexts: [{context}], clusters: [{cluster}] }}");
+    std::fs::write(&file, text).unwrap();
+    let fields = format!("namespace: a, port: 80, kubeconfig: {}", file.display());
+    let (code, lines) = probed(format!(
+        "clusters: {{ r: {{ kubernetes: {{ {fields} }} }} }}"
+    ))
+    .await;
+    assert_eq!(code, Some(1));
+    let refused = "BROKEN: r: kubernetes: refused: Connection refused (os error 111)";
+    assert_eq!(lines[0], refused);
 }

@@ -65,6 +65,7 @@ impl Cluster {
                 matches!(self.registry, Some(Registry::Consul(_)))
             }
             Source::Dns => matches!(self.registry, Some(Registry::Dns(_))),
+            Source::Kubernetes => matches!(self.registry, Some(Registry::Kubernetes(_))),
             Source::Prometheus => self.prometheus.is_some(),
         }
     }

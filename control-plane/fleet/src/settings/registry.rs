@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Consul, Dns};
+use super::{Consul, Dns, Kubernetes};
 use crate::poll::Source;
 
 /// Who names a cluster's hosts, and how it is asked.
@@ -13,6 +13,8 @@ pub enum Registry {
     Consul(Arc<Consul>),
     /// A name's records.
     Dns(Arc<Dns>),
+    /// A service's endpoints.
+    Kubernetes(Arc<Kubernetes>),
 }
 
 impl Registry {
@@ -21,6 +23,7 @@ impl Registry {
         match self {
             Self::Consul(_) => Source::Consul,
             Self::Dns(_) => Source::Dns,
+            Self::Kubernetes(_) => Source::Kubernetes,
         }
     }
 
@@ -29,6 +32,7 @@ impl Registry {
         match self {
             Self::Consul(_) => "Consul",
             Self::Dns(_) => "DNS",
+            Self::Kubernetes(_) => "Kubernetes",
         }
     }
 
@@ -37,6 +41,7 @@ impl Registry {
         match (self, other) {
             (Self::Consul(one), Self::Consul(other)) => Arc::ptr_eq(one, other),
             (Self::Dns(one), Self::Dns(other)) => Arc::ptr_eq(one, other),
+            (Self::Kubernetes(one), Self::Kubernetes(other)) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }
@@ -46,6 +51,7 @@ impl Registry {
         match (self, other) {
             (Self::Consul(one), Self::Consul(other)) => one.finds_the_same(other),
             (Self::Dns(one), Self::Dns(other)) => one.finds_the_same(other),
+            (Self::Kubernetes(one), Self::Kubernetes(other)) => one.finds_the_same(other),
             _ => false,
         }
     }

@@ -18,6 +18,7 @@ use weir_settings::Scope;
 
 use super::consul::consul;
 use super::dns::dns;
+use super::kubernetes::kubernetes;
 use super::plan::{plan, planner};
 use super::prometheus::prometheus;
 use super::server::host_tls;
@@ -83,7 +84,7 @@ pub(super) fn cluster(
     cluster.plan = plan(written, &cluster, scope, reader)?;
     let is_listed = !written.hosts.is_empty() || written.hosts_file.is_some();
     if !is_listed && cluster.registry.is_none() {
-        let reason = "nothing names hosts of this cluster: write hosts, hosts_file, consul or dns";
+        let reason = "nothing names hosts of this cluster: write hosts, hosts_file, consul, dns or kubernetes";
         return Err(scope.refuse(&None, "hosts", reason));
     }
     Ok(cluster)
@@ -96,24 +97,28 @@ fn registry(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Registry>, Error> {
-    let consul = match &written.consul {
-        Some(section) => {
-            let scope = scope.section("consul").at(section.referenced.line());
-            let consul = consul(name, &section.value, &scope, reader)?;
-            Some(Registry::Consul(Arc::new(consul)))
-        }
-        None => None,
-    };
-    let Some(section) = &written.dns else {
-        return Ok(consul);
-    };
-    let scope = scope.section("dns").at(section.referenced.line());
-    if consul.is_some() {
-        let reason = "one of consul and dns names a cluster's hosts: leave the other out";
+    let mut named = Vec::new();
+    if let Some(section) = &written.consul {
+        let scope = scope.section("consul").at(section.referenced.line());
+        let consul = consul(name, &section.value, &scope, reader)?;
+        named.push((Registry::Consul(Arc::new(consul)), scope));
+    }
+    if let Some(section) = &written.dns {
+        let scope = scope.section("dns").at(section.referenced.line());
+        let dns = dns(&section.value, &scope)?;
+        named.push((Registry::Dns(Arc::new(dns)), scope));
+    }
+    if let Some(section) = &written.kubernetes {
+        let scope = scope.section("kubernetes").at(section.referenced.line());
+        let kubernetes = kubernetes(name, &section.value, &scope, reader)?;
+        named.push((Registry::Kubernetes(Arc::new(kubernetes)), scope));
+    }
+    if let Some((_, scope)) = named.get(1) {
+        let reason =
+            "one of consul, dns and kubernetes names a cluster's hosts: leave the others out";
         return Err(scope.refuse(&None, "", reason));
     }
-    let dns = dns(&section.value, &scope)?;
-    Ok(Some(Registry::Dns(Arc::new(dns))))
+    Ok(named.pop().map(|(registry, _)| registry))
 }
 
 fn cache_shards(name: &str, written: &written::Cluster, scope: &Scope<'_>) -> Result<u32, Error> {

@@ -40,7 +40,7 @@ fn is_name(text: &str) -> bool {
     Name::from_ascii(text).is_ok_and(|name| !name.is_root())
 }
 
-fn port(value: &Value, field: &str, scope: &Scope<'_>) -> Result<Option<u16>, Error> {
+pub(super) fn port(value: &Value, field: &str, scope: &Scope<'_>) -> Result<Option<u16>, Error> {
     let range = "1 to 65535".to_owned();
     scope.note(field, "whole number", None, Some(range));
     scope.parse(value, field, None, |text| match text.parse() {

@@ -12,6 +12,7 @@ fn setting(source: Source) -> &'static str {
         Source::Cache => "cache: {}",
         Source::Consul | Source::ConsulRoots => "consul: {}",
         Source::Dns => "dns: { name: hosts.example, port: 1 }",
+        Source::Kubernetes => "kubernetes: { service: hosts, namespace: a, port: 1 }",
         Source::Prometheus => "prometheus: {}",
     }
 }
@@ -33,7 +34,7 @@ fn silence(source: Source, asked: Instant) -> Update {
             drops: 0,
             result: Err(error),
         },
-        Source::Consul | Source::ConsulRoots | Source::Dns => Update::Asked {
+        Source::Consul | Source::ConsulRoots | Source::Dns | Source::Kubernetes => Update::Asked {
             cluster,
             source,
             result: Err(error),
@@ -81,7 +82,7 @@ fn a_new_leader_waits_for_every_source_that_tells_load_and_for_no_other() {
             Source::Scrape | Source::Prometheus => true,
             Source::Cache => false,
             // Hosts that are still to be found are waited for, whatever else is known.
-            Source::Consul | Source::ConsulRoots | Source::Dns => continue,
+            Source::Consul | Source::ConsulRoots | Source::Dns | Source::Kubernetes => continue,
         };
         let folder = tempfile::tempdir().unwrap();
         let config = configured(&folder, &text(setting(source)));

@@ -2,6 +2,7 @@
 //! The dialogue with a Consul that does as each test wants, on a free port.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -344,7 +345,7 @@ async fn the_trust_domain_is_watched_with_connect() {
 #[test]
 fn retries_come_at_growing_intervals_up_to_a_limit() {
     let patience = Patience::default();
-    let ms = |failures| patience.retry(failures).as_millis();
+    let ms = |failures| patience.longest_retry(failures).as_millis();
     assert_eq!(
         [1, 2, 3, 7, 8, 100].map(ms),
         [100, 200, 400, 6400, 10_000, 10_000]

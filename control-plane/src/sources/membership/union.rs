@@ -44,7 +44,7 @@ fn merged(host: &Host, found: Host) -> Host {
         } else {
             found.preempt_at_unix_ms
         },
-        draining: host.draining,
+        draining: host.draining || found.draining,
         written: host.written,
         instance: found.instance,
     }

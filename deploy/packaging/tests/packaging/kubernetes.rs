@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Test;
@@ -46,8 +46,9 @@ pub(crate) const TESTS: &[Test] = &[
     ),
 ];
 
-const OVERLAYS: [&str; 5] = [
+const OVERLAYS: [&str; 6] = [
     "overlays/standalone",
+    "overlays/endpoints",
     "overlays/istio",
     "overlays/monitoring",
     "governor",
@@ -134,6 +135,7 @@ fn find(documents: &[Value], kind: &str, name: &str) -> Value {
 fn the_programs_take_the_configurations() {
     let cases = [
         ("overlays/standalone", "weir-control", &["--check"][..]),
+        ("overlays/endpoints", "weir-control", &["--check"]),
         ("overlays/istio", "weir-control", &["--check"]),
         ("governor", "weir-governor", &["run", "--check"]),
         (
@@ -184,7 +186,11 @@ fn liveness_is_not_readiness() {
 }
 
 fn weir_control_runs_as_nobody() {
-    for overlay in ["overlays/standalone", "overlays/istio"] {
+    for overlay in [
+        "overlays/standalone",
+        "overlays/endpoints",
+        "overlays/istio",
+    ] {
         let documents = yaml::documents(&build(overlay));
         let pod = &find(&documents, "Deployment", "weir-control")["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
@@ -198,7 +204,25 @@ fn weir_control_runs_as_nobody() {
         assert_eq!(security["allowPrivilegeEscalation"], false);
         assert_eq!(security["capabilities"]["drop"][0], "ALL");
         assert_eq!(security["capabilities"]["add"], Value::Null);
-        assert_eq!(pod["automountServiceAccountToken"], false);
+        // What asks the API server needs one, and may read endpoints with it.
+        let has_token = overlay == "overlays/endpoints";
+        assert_eq!(pod["automountServiceAccountToken"], has_token, "{overlay}");
+        let rights = documents
+            .iter()
+            .filter(|document| document["kind"] == "Role");
+        let rights: Vec<&Value> = rights.map(|role| &role["rules"]).collect();
+        let endpoints = json!([{
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "verbs": ["get", "list", "watch"],
+        }]);
+        let allowed = [&endpoints];
+        assert_eq!(rights, &allowed[..usize::from(has_token)], "{overlay}");
+        assert!(
+            documents
+                .iter()
+                .all(|document| document["kind"] != "ClusterRole")
+        );
         // The ports of the Service and of probes are the container's.
         let ports = container["ports"].as_array().unwrap();
         let named = |name: &Value| ports.iter().any(|port| port["name"] == *name);

@@ -69,6 +69,23 @@ fn hosts_that_were_found_stand_beside_those_that_are_written() {
 }
 
 #[test]
+fn a_host_that_is_written_and_found_drains_where_either_says_so() {
+    let written =
+        config("{ r: { dns: { name: x, port: 1 }, hosts: [ { address: \"127.0.0.1:1\" } ] } }");
+    let mut membership = Membership::new(written);
+    let mut told = found([1, 2]);
+    let drains = |membership: &Membership| {
+        let hosts = &membership.effective().clusters["r"].hosts;
+        hosts.iter().map(|host| host.draining).collect::<Vec<_>>()
+    };
+    membership.find("r", told.clone());
+    assert_eq!(drains(&membership), [false, false]);
+    told.hosts[0].draining = true;
+    assert_eq!(membership.find("r", told), (true, vec![]));
+    assert_eq!(drains(&membership), [true, false]);
+}
+
+#[test]
 fn of_a_host_that_is_written_and_found_the_written_fields_count() {
     let address = "address: \"127.0.0.1:1\"";
     let written = config(&format!(

@@ -135,6 +135,11 @@ fn mend(source: &str) -> &'static str {
             "see that the host serves its cache contents: clusters.NAME.cache names the path"
         }
         "consul" => "see that Consul answers weir-control: clusters.NAME.consul",
+        "dns" => "see that the DNS server answers weir-control: clusters.NAME.dns",
+        "kubernetes" => {
+            "see that the API server answers weir-control, which may read the service's endpointslices: \
+             clusters.NAME.kubernetes"
+        }
         "prometheus" => {
             "see that Prometheus answers and scrapes the hosts: clusters.NAME.prometheus"
         }
