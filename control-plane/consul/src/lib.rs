@@ -14,6 +14,6 @@ mod parts;
 mod share;
 mod weir;
 
-pub use parts::{Datacenter, RETRIES};
+pub use parts::{Datacenter, is_ours};
 pub use share::{Kind, Outcome, Refused, Share, Written, says_the_same};
 pub use weir::{Control, Mistake, Module, Weir, merge};

@@ -30,7 +30,7 @@ const DESTINATION: &str = "x-gateway-destination-endpoint";
 
 /// Retries, without a service-router: it would switch the override of the cluster off. The next try goes to the
 /// next host of the list. What reached a host's work is not tried again.
-pub const RETRIES: &str = r#"function envoy_on_request(request)
+const RETRIES: &str = r#"function envoy_on_request(request)
   local headers = request:headers()
   if headers:get("x-envoy-retry-on") == nil then
     headers:add("x-envoy-retry-on", "connect-failure,refused-stream,reset-before-request")
@@ -80,7 +80,8 @@ pub(crate) fn retries() -> Value {
 }
 
 /// Whether an extension is Weir's, also as a hand has changed it.
-pub(crate) fn is_ours(extension: &Value) -> bool {
+#[must_use]
+pub fn is_ours(extension: &Value) -> bool {
     let arguments = &extension["Arguments"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match extension["Name"].as_str() {
@@ -121,7 +122,8 @@ pub(crate) fn hosts(name: &str) -> Value {
         "@type": of("envoy.extensions.filters.http.header_mutation.v3.HeaderMutation"),
         "mutations": {"request_mutations": [{"remove": DESTINATION}]},
     });
-    let codec = json!({"@type": of("envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec")});
+    let codec =
+        json!({"@type": of("envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec")});
     let options = json!({
         "explicit_http_config": {"http_protocol_options": {}},
         "http_filters": [

@@ -83,7 +83,13 @@ impl Weir {
         };
         for (service, protocol) in services.chain(control) {
             let calls = self.callers.contains(service);
-            share(&mut shares, calls, Kind::Defaults, service, reached(protocol));
+            share(
+                &mut shares,
+                calls,
+                Kind::Defaults,
+                service,
+                reached(protocol),
+            );
             share(&mut shares, false, Kind::Intentions, service, |share| {
                 share.sources.clone_from(&self.callers);
             });
@@ -128,8 +134,9 @@ impl Weir {
         }
     }
 
-    /// Of the filter.
-    fn configuration(&self, datacenter: &Datacenter) -> Value {
+    /// The filter's configuration. Clusters may stand in the settings by their service.
+    #[must_use]
+    pub fn configuration(&self, datacenter: &Datacenter) -> Value {
         let control = match &self.control {
             Control::Service(service) => datacenter.cluster(service),
             Control::Cluster(cluster) => cluster.clone(),
@@ -138,16 +145,25 @@ impl Weir {
         let clusters: Map<_, _> = clusters
             .map(|service| (datacenter.cluster(service), json!({"table": service})))
             .collect();
-        let mut configuration = json!({"control_cluster": control, "clusters": clusters, "debug": false});
-        merge(&mut configuration, &self.settings);
+        let mut configuration =
+            json!({"control_cluster": control, "clusters": clusters, "debug": false});
+        let mut settings = self.settings.clone();
+        if let Some(clusters) = settings.get_mut("clusters").and_then(Value::as_object_mut) {
+            for service in &self.services {
+                if let Some(own) = clusters.remove(service) {
+                    clusters.insert(datacenter.cluster(service), own);
+                }
+            }
+        }
+        merge(&mut configuration, &settings);
         configuration
     }
 
     /// By upstream.
     fn clusters(&self, datacenter: &Datacenter) -> BTreeMap<String, Value> {
         let services = self.services.iter();
-        let hosts = services
-            .map(|service| (service.clone(), parts::hosts(&datacenter.cluster(service))));
+        let hosts =
+            services.map(|service| (service.clone(), parts::hosts(&datacenter.cluster(service))));
         let control = match &self.control {
             Control::Service(service) => {
                 let cluster = parts::control(&datacenter.cluster(service));

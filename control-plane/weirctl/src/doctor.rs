@@ -19,16 +19,25 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::page::Address;
-use crate::screen::{BAD, FAIR, GOOD, counted, styled};
+use crate::screen::{BAD, GOOD, counted, styled};
 use evidence::Evidence;
 use finding::{Finding, Verdict};
 
 /// What was found, in the order of a request's way.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub struct Diagnosis(Vec<Finding>);
+pub struct Diagnosis {
+    findings: Vec<Finding>,
+    /// What there is to say where no link is broken.
+    #[serde(skip)]
+    all: &'static str,
+}
 
 impl Diagnosis {
+    pub(crate) fn new(findings: Vec<Finding>, all: &'static str) -> Self {
+        Self { findings, all }
+    }
+
     /// Looks at these weir-controls and Envoys.
     pub async fn of(controls: &[Address], envoys: &[Address]) -> Self {
         Self::from(&Evidence::gather(controls, envoys).await)
@@ -36,7 +45,7 @@ impl Diagnosis {
 
     /// What was found.
     pub fn findings(&self) -> &[Finding] {
-        &self.0
+        &self.findings
     }
 
     /// Whether a link is broken.
@@ -44,45 +53,29 @@ impl Diagnosis {
         self.with(Verdict::Broken).next().is_some()
     }
 
-    /// What there is to say where no link is broken.
-    fn all(&self) -> &'static str {
-        match self.0.iter().any(|finding| finding.link == links::CALLER) {
-            true => "every link holds",
-            false => {
-                "every link from weir-control on holds; the callers' half was not looked at, it needs --envoy IP:PORT"
-            }
-        }
-    }
-
     fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Finding> {
-        let findings = self.0.iter();
+        let findings = self.findings.iter();
         findings.filter(move |finding| finding.verdict == verdict)
     }
 }
 
 impl From<&Evidence> for Diagnosis {
     fn from(evidence: &Evidence) -> Self {
-        Self(links::all(evidence))
+        let findings = links::all(evidence);
+        let all = match findings.iter().any(|finding| finding.link == links::CALLER) {
+            true => "every link holds",
+            false => {
+                "every link from weir-control on holds; the callers' half was not looked at, it needs --envoy IP:PORT"
+            }
+        };
+        Self::new(findings, all)
     }
 }
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.0 {
-            let (style, mark) = match finding.verdict {
-                Verdict::Fine => (GOOD, "ok    "),
-                Verdict::Poor => (FAIR, "poor  "),
-                Verdict::Broken => (BAD, "BROKEN"),
-            };
-            let mark = styled(style, mark);
-            let (link, at, said) = (finding.link, &finding.at, &finding.said);
-            writeln!(to, "{mark}  {link:<22} {at}: {said}")?;
-            if let Some(mend) = &finding.mend {
-                writeln!(to, "{:<8}{:<22} mend: {mend}", "", "")?;
-            }
-            if let Some(runbook) = finding.runbook {
-                writeln!(to, "{:<8}{:<22} runbook: {runbook}", "", "")?;
-            }
+        for finding in &self.findings {
+            writeln!(to, "{finding}")?;
         }
         let (broken, poor) = (
             self.with(Verdict::Broken).count(),
@@ -91,8 +84,8 @@ impl fmt::Display for Diagnosis {
         let is_or_are = if broken == 1 { "is" } else { "are" };
         writeln!(to)?;
         match (broken, poor) {
-            (0, 0) => writeln!(to, "{}", styled(GOOD, self.all())),
-            (0, poor) => writeln!(to, "{}; {poor} could be better", self.all()),
+            (0, 0) => writeln!(to, "{}", styled(GOOD, self.all)),
+            (0, poor) => writeln!(to, "{}; {poor} could be better", self.all),
             (broken, poor) => writeln!(
                 to,
                 "{}; {poor} could be better",

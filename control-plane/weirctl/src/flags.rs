@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+pub mod consul;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::screen::Format;
 
 /// Shows what Weir does and why, and finds the link that is broken
 ///
-/// Everything is read from admin pages; nothing is changed.
+/// Everything is read from admin pages, and nothing is changed but by `consul apply` and `consul remove`.
 #[derive(Debug, Parser)]
 #[command(name = "weirctl", version, after_help = EXAMPLES)]
 pub struct Flags {
@@ -77,6 +79,9 @@ pub enum Command {
         after_help = "Example: weirctl doctor --envoy 127.0.0.1:9901 --control 127.0.0.1:19000"
     )]
     Doctor(Doctor),
+    /// Write, verify or take out what a Consul mesh needs to choose hosts by Weir
+    #[command(after_help = "Example: weirctl consul check --help")]
+    Consul(consul::Consul),
     /// Take the access logs that callers' Envoys stream, and write them as a log for `capture`
     ///
     /// It ends by SIGINT or SIGTERM, after `--for`, or when it has `--requests`. Keys and users stand in the log as they are,

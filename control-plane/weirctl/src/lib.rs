@@ -7,13 +7,14 @@
 //!  Envoys' admin pages ──┘                 └─ doctor: evidence ─ links ─ findings (pure) ─────┘
 //! ```
 //!
-//! Everything is read; nothing is changed. `collect` takes access logs that Envoys stream; `capture` makes a workload for
+//! Everything is read; nothing is changed but by [`consul::apply`] and [`consul::remove`]. `collect` takes access logs that Envoys stream; `capture` makes a workload for
 //! the simulator of them.
 
 pub mod answers;
 pub mod capture;
 pub mod collect;
 pub mod commands;
+pub mod consul;
 pub mod control;
 pub mod doctor;
 pub mod flags;

@@ -14,8 +14,10 @@ use weirctl::answers::Tables;
 use weirctl::capture::{self, Asked};
 use weirctl::collect::{Collected, collect};
 use weirctl::commands::{Diff, Explanation, Filter, Hosts, Levels, Sidecars, Status};
+use weirctl::consul::{self, Applied};
 use weirctl::control::{self, Question};
 use weirctl::doctor::Diagnosis;
+use weirctl::flags::consul::ConsulCommand;
 use weirctl::flags::{self, Command, Flags};
 use weirctl::page::Address;
 use weirctl::screen::{Format, show};
@@ -81,6 +83,7 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Command::Consul(asked) => return consul(&asked.command, format).await,
         Command::Collect(asked) => show(&collected(asked).await?, format)?,
         Command::Capture(asked) => {
             let captured = capture::capture(&Asked {
@@ -102,6 +105,29 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
             .with_context(|| format!("writing manual pages to {}", asked.folder.display()))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn consul(asked: &ConsulCommand, format: Format) -> Result<ExitCode> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let is_bad = match asked {
+        ConsulCommand::Check(asked) => {
+            let diagnosis = consul::check(asked, variable).await?;
+            show(&diagnosis, format)?;
+            diagnosis.is_broken()
+        }
+        ConsulCommand::Apply(asked) => shown(&consul::apply(asked, variable).await?, format)?,
+        ConsulCommand::Remove(asked) => shown(&consul::remove(asked, variable).await?, format)?,
+    };
+    Ok(match is_bad {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// Whether something is bad.
+fn shown(applied: &Applied, format: Format) -> Result<bool> {
+    show(applied, format)?;
+    Ok(applied.is_bad())
 }
 
 async fn collected(asked: &flags::Collect) -> Result<Collected> {

@@ -16,12 +16,16 @@ const PARTS: &str = "weir-parts";
 pub(super) fn put(share: &Share, change: &mut Change) {
     protocol(share, change);
     if share.calls {
+        let last = are_last(&change.entry);
         let found = take_parts(share, change);
         let wanted = Parts::of(share);
         if found.is_of_a_hand(change.meta(PARTS), Some(&wanted)) && !change.adopt {
             refuse(change, &found, &wanted);
         }
         tell(change, &found, &wanted);
+        if !last {
+            change.changes("EnvoyExtensions: Weir's come last");
+        }
         let parts = wanted.digest();
         put_parts(change, wanted);
         drop_emptied(change, &found);
@@ -106,7 +110,9 @@ impl Parts {
             all.insert(name, normal(extension));
         }
         let clusters = self.clusters.iter();
-        all.extend(clusters.map(|(name, cluster)| (format!("override of {name}"), cluster.clone())));
+        all.extend(
+            clusters.map(|(name, cluster)| (format!("override of {name}"), cluster.clone())),
+        );
         all
     }
 
@@ -156,7 +162,9 @@ fn drop_emptied(change: &mut Change, found: &Parts) {
 
 fn says_something(fields: &serde_json::Map<String, Value>) -> bool {
     let mut fields = fields.iter();
-    fields.any(|(name, value)| !["Name", "Namespace", "Partition"].contains(&&**name) && !is_empty(value))
+    fields.any(|(name, value)| {
+        !["Name", "Namespace", "Partition"].contains(&&**name) && !is_empty(value)
+    })
 }
 
 /// Not of a peer's service.
@@ -187,6 +195,15 @@ fn put_parts(change: &mut Change, parts: Parts) {
         }
     }
     *overrides = all.into();
+}
+
+/// Whether none of others' extensions comes after one of Weir's: Consul puts each into the sidecar in turn, and of
+/// filters the last one is the nearest to the hosts.
+fn are_last(entry: &Value) -> bool {
+    let extensions = entry["EnvoyExtensions"].as_array();
+    let mut extensions = extensions.into_iter().flatten();
+    extensions.any(is_ours);
+    extensions.all(is_ours)
 }
 
 fn refuse(change: &mut Change, found: &Parts, wanted: &Parts) {

@@ -129,7 +129,7 @@ fn what_others_have_in_an_entry_stays_and_weirs_extensions_come_last() {
     let list = stands_then["EnvoyExtensions"].as_array_mut().unwrap();
     list.push(json!({"Name": "builtin/otel-access-logging"}));
     let again = share.with(Some(&stands_then), false).unwrap();
-    assert_eq!(again.outcome, Outcome::Changed);
+    assert_eq!(again.changes, ["EnvoyExtensions: Weir's come last"]);
     let last = &again.entry.unwrap()["EnvoyExtensions"][3];
     assert_eq!(last["Name"], "builtin/lua");
     // All of it goes again, and nothing else.
@@ -144,11 +144,19 @@ fn what_a_hand_has_changed_is_refused_and_replaced_where_that_is_said() {
     let mut stands = written(&weir());
     let cluster = &mut stands["UpstreamConfig"]["Overrides"][0]["EnvoyClusterJSON"];
     let text = cluster.as_str().unwrap();
-    *cluster = text.replace("\"connect_timeout\": \"1s\"", "\"connect_timeout\": \"3s\"").into();
+    *cluster = text
+        .replace("\"connect_timeout\": \"1s\"", "\"connect_timeout\": \"3s\"")
+        .into();
     let said = reasons(share.with(Some(&stands), false));
-    assert!(said.contains("override of rules") && said.contains("connect_timeout \"3s\" → \"1s\""), "{said}");
+    assert!(
+        said.contains("override of rules") && said.contains("connect_timeout \"3s\" → \"1s\""),
+        "{said}"
+    );
     assert!(reasons(share.without(Some(&stands), false)).contains("--adopt"));
-    assert_eq!(share.with(Some(&stands), true).unwrap().entry, Some(written(&weir())));
+    assert_eq!(
+        share.with(Some(&stands), true).unwrap().entry,
+        Some(written(&weir()))
+    );
     // A cluster of somebody's own, in an entry that Weir has never seen.
     let own = json!({"UpstreamConfig": {"Overrides": [{"Name": "rules", "EnvoyClusterJSON": "{\"name\": \"x\"}"}]}});
     assert!(reasons(share.with(Some(&own), false)).contains("override of rules"));
@@ -183,18 +191,42 @@ fn another_wish_replaces_what_apply_wrote_before() {
 }
 
 #[test]
+fn settings_of_a_cluster_stand_by_its_service() {
+    let settings =
+        json!({"trust": "any", "clusters": {"rules": {"key_separator": ","}}, "debug": null});
+    let configuration = Weir { settings, ..weir() }.configuration(&datacenter());
+    let expected = json!({
+        "control_cluster": "weir-control.default.dc1.internal.t.consul", "trust": "any",
+        "clusters": {"rules.default.dc1.internal.t.consul": {"table": "rules", "key_separator": ","}},
+    });
+    assert_eq!(configuration, expected);
+}
+
+#[test]
 fn a_protocol_that_is_another_is_refused_and_one_of_requests_will_do_for_callers() {
     let with = |name: &str, protocol: &str| {
         let stands = json!({"Kind": "service-defaults", "Name": name, "Protocol": protocol});
         share(&weir(), Kind::Defaults, name).with(Some(&stands), false)
     };
-    for (name, bad) in [("rules", "tcp"), ("rules", "grpc"), ("weir-control", "http"), ("caller", "tcp")] {
+    for (name, bad) in [
+        ("rules", "tcp"),
+        ("rules", "grpc"),
+        ("weir-control", "http"),
+        ("caller", "tcp"),
+    ] {
         let said = reasons(with(name, bad));
         assert!(said.contains(&format!("Protocol is {bad:?}")), "{said}");
     }
-    for (name, good) in [("rules", "http"), ("weir-control", "grpc"), ("caller", "grpc")] {
+    for (name, good) in [
+        ("rules", "http"),
+        ("weir-control", "grpc"),
+        ("caller", "grpc"),
+    ] {
         let entry = with(name, good).unwrap().entry.unwrap();
-        assert_eq!((&entry["Protocol"], &entry["Meta"]["weir-protocol"]), (&json!(good), &Value::Null));
+        assert_eq!(
+            (&entry["Protocol"], &entry["Meta"]["weir-protocol"]),
+            (&json!(good), &Value::Null)
+        );
     }
 }
 
@@ -203,20 +235,33 @@ fn intentions_of_others_stay_and_one_against_a_caller_is_refused() {
     let share = share(&weir(), Kind::Intentions, "rules");
     let with = |source: Value| {
         let other = json!({"Name": "other", "Action": "deny"});
-        let stands = json!({"Kind": "service-intentions", "Name": "rules", "Sources": [other, source]});
+        let stands =
+            json!({"Kind": "service-intentions", "Name": "rules", "Sources": [other, source]});
         share.with(Some(&stands), false)
     };
     let outcome = |source| with(source).unwrap().outcome;
-    assert_eq!(outcome(json!({"Name": "*", "Action": "allow"})), Outcome::Changed);
-    assert_eq!(outcome(json!({"Name": "caller", "Action": "allow"})), Outcome::Same);
+    assert_eq!(
+        outcome(json!({"Name": "*", "Action": "allow"})),
+        Outcome::Changed
+    );
+    assert_eq!(
+        outcome(json!({"Name": "caller", "Action": "allow"})),
+        Outcome::Same
+    );
     let permissions = json!([{"Action": "allow", "HTTP": {"PathPrefix": "/"}}]);
-    assert_eq!(outcome(json!({"Name": "caller", "Permissions": permissions})), Outcome::Same);
+    assert_eq!(
+        outcome(json!({"Name": "caller", "Permissions": permissions})),
+        Outcome::Same
+    );
     let of_peer = json!({"Name": "caller", "Peer": "far", "Action": "deny"});
     assert_eq!(outcome(of_peer), Outcome::Changed);
     assert!(reasons(with(json!({"Name": "caller", "Action": "deny"}))).contains("deny"));
     // What was there before is nobody's to take out.
     let theirs = json!({"Sources": [{"Name": "caller", "Action": "allow"}]});
-    assert_eq!(share.without(Some(&theirs), false).unwrap().outcome, Outcome::Same);
+    assert_eq!(
+        share.without(Some(&theirs), false).unwrap().outcome,
+        Outcome::Same
+    );
     assert!(!Share::serves_others(Some(&theirs)));
     let ours = share.with(None, false).unwrap().entry;
     assert!(Share::serves_others(ours.as_ref()));

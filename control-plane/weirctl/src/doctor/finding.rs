@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was found at a link.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::runbook::Runbook;
+use crate::screen::{BAD, FAIR, GOOD, styled};
 
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,36 +37,56 @@ pub struct Finding {
     pub runbook: Option<Runbook>,
 }
 
+impl fmt::Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (style, mark) = match self.verdict {
+            Verdict::Fine => (GOOD, "ok    "),
+            Verdict::Poor => (FAIR, "poor  "),
+            Verdict::Broken => (BAD, "BROKEN"),
+        };
+        let mark = styled(style, mark);
+        let (link, at, said) = (self.link, &self.at, &self.said);
+        write!(to, "{mark}  {link:<22} {at}: {said}")?;
+        if let Some(mend) = &self.mend {
+            write!(to, "\n{:<8}{:<22} mend: {mend}", "", "")?;
+        }
+        if let Some(runbook) = self.runbook {
+            write!(to, "\n{:<8}{:<22} runbook: {runbook}", "", "")?;
+        }
+        Ok(())
+    }
+}
+
 /// Findings at one link of one place.
-pub(super) struct Look<'a> {
+pub(crate) struct Look<'a> {
     link: &'static str,
     at: &'a str,
     found: Vec<Finding>,
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn at(link: &'static str, at: &'a str) -> Self {
+    pub(crate) fn at(link: &'static str, at: &'a str) -> Self {
         let found = Vec::new();
         Self { link, at, found }
     }
 
-    pub(super) fn broken(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
+    pub(crate) fn broken(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
         self.add(Verdict::Broken, said.into(), Some(mend.into()))
     }
 
-    pub(super) fn poor(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
+    pub(crate) fn poor(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
         self.add(Verdict::Poor, said.into(), Some(mend.into()))
     }
 
     /// An alert fires by what was found last.
-    pub(super) fn alerts(&mut self, runbook: Runbook) {
+    pub(crate) fn alerts(&mut self, runbook: Runbook) {
         if let Some(finding) = self.found.last_mut() {
             finding.runbook = Some(runbook);
         }
     }
 
     /// All that was found; where nothing was, that this holds.
-    pub(super) fn or_fine(mut self, said: impl Into<String>) -> Vec<Finding> {
+    pub(crate) fn or_fine(mut self, said: impl Into<String>) -> Vec<Finding> {
         if self.found.is_empty() {
             self.add(Verdict::Fine, said.into(), None);
         }
