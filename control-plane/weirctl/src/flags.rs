@@ -81,7 +81,7 @@ pub enum Command {
     Doctor(Doctor),
     /// Write, verify or take out what a Consul mesh needs to choose hosts by Weir
     #[command(after_help = "Example: weirctl consul check --help")]
-    Consul(consul::Consul),
+    Consul(Box<consul::Consul>),
     /// Take the access logs that callers' Envoys stream, and write them as a log for `capture`
     ///
     /// It ends by SIGINT or SIGTERM, after `--for`, or when it has `--requests`. Keys and users stand in the log as they are,

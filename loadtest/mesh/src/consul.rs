@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use weir_consul::{Datacenter, Weir, merge};
 use weir_stage::command::Run;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 
 use crate::DATACENTER;
-use crate::control::merge;
-use crate::entries::{self, fill};
+use crate::entries;
 use crate::network::Place;
 use crate::ports::Ports;
 
@@ -146,10 +146,14 @@ impl Consul {
     /// Envoy's name of a service's cluster.
     #[must_use]
     pub fn cluster(&self, service: &str) -> String {
-        format!(
-            "{service}.default.{DATACENTER}.internal.{}",
-            self.trust_domain
-        )
+        self.datacenter().cluster(service)
+    }
+
+    fn datacenter(&self) -> Datacenter {
+        Datacenter {
+            name: DATACENTER.to_owned(),
+            trust_domain: self.trust_domain.clone(),
+        }
     }
 
     /// A page of its API.
@@ -216,15 +220,16 @@ impl Consul {
         command.captured().map(drop)
     }
 
-    /// Writes a file of `deploy/consul` with its placeholders filled.
-    pub(crate) fn write_filled(
-        &self,
-        name: &str,
-        entry: &str,
-        values: &[(&str, &str)],
-    ) -> Result<()> {
-        let text = fill(entry, values).with_context(|| format!("deploy/consul/{name}"))?;
-        self.write(name, &text)
+    /// Writes what `weirctl consul apply` would.
+    pub(crate) fn apply(&self, weir: &Weir) -> Result<()> {
+        for share in weir.shares(&self.datacenter())? {
+            let (kind, name) = (share.kind, &share.name);
+            let stands = self.get(&format!("/v1/config/{kind}/{name}")).ok();
+            let written = share.with(stands.as_ref(), false)?;
+            let entry = written.entry.context("an entry")?;
+            self.write(&format!("{kind}-{name}.json"), &format!("{entry:#}"))?;
+        }
+        Ok(())
     }
 
     /// Every sidecar writes each request that it takes to this file.

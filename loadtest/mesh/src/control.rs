@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use weir_consul::merge;
 use weir_stage::http;
 
 use crate::HOSTS;
@@ -90,27 +91,6 @@ pub(crate) fn command(program: &Path, config: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("--config").arg(config);
     command
-}
-
-/// RFC 7396.
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (name, value) in patch {
-        match value {
-            Value::Null => drop(
-                target
-                    .as_object_mut()
-                    .and_then(|fields| fields.remove(name)),
-            ),
-            value => merge(&mut target[name], value),
-        }
-    }
 }
 
 #[cfg(test)]

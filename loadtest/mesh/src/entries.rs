@@ -5,13 +5,6 @@ use anyhow::{Result, ensure};
 
 /// What a user takes, and the mesh as well.
 pub(crate) const AGENT: &str = include_str!("../../../deploy/consul/agent.hcl");
-pub(crate) const CALLER: &str = include_str!("../../../deploy/consul/caller.hcl");
-pub(crate) const HOSTS: &str = include_str!("../../../deploy/consul/hosts.hcl");
-pub(crate) const CONTROL: &str = include_str!("../../../deploy/consul/weir-control.hcl");
-pub(crate) const INTENTIONS_HOSTS: &str =
-    include_str!("../../../deploy/consul/intentions-hosts.hcl");
-pub(crate) const INTENTIONS_CONTROL: &str =
-    include_str!("../../../deploy/consul/intentions-weir-control.hcl");
 pub(crate) const SERVICE_HOST: &str = include_str!("../../../deploy/consul/service-host.json");
 pub(crate) const SERVICE_CALLER: &str = include_str!("../../../deploy/consul/service-caller.json");
 pub(crate) const SERVICE_CONTROL: &str =

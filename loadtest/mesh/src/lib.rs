@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Mesh::up`] starts all of it and returns when requests go through; dropping the value ends all of it. What
-//! Consul is told comes from the files that users take: `deploy/consul`.
+//! Consul is told is what users tell it: the entries of `weirctl consul apply`, and the files of `deploy/consul`.
 
 pub mod background;
 mod caller;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
+use weir_consul::{Module, Weir};
 use weir_stage::control::hosts_up;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
@@ -31,7 +32,7 @@ use crate::ports::Ports;
 use crate::programs::Programs;
 use crate::sidecar::{self, Sidecars};
 use crate::surroundings::Surroundings;
-use crate::{CALLERS, CONTROL, DATACENTER, HOSTS, network, prometheus};
+use crate::{CALLERS, CONTROL, HOSTS, network, prometheus};
 
 pub use self::static_control::Certificates;
 
@@ -179,36 +180,24 @@ impl Mesh {
     }
 
     fn write_entries(&self) -> Result<()> {
-        for (name, entry) in [
-            ("hosts.hcl", entries::HOSTS),
-            ("weir-control.hcl", entries::CONTROL),
-            ("intentions-hosts.hcl", entries::INTENTIONS_HOSTS),
-            ("intentions-weir-control.hcl", entries::INTENTIONS_CONTROL),
-        ] {
-            let values = [("CALLER", CALLERS), ("SERVICE", HOSTS)];
-            self.consul.write_filled(name, entry, &values)?;
-        }
         if let Some(file) = self.surroundings.access_log() {
             self.consul.write_access_log(&file)?;
         }
-        self.write_caller(CALLERS, &self.consul.cluster(CONTROL))
+        self.let_choose(CALLERS, weir_consul::Control::Service(CONTROL.to_owned()))
     }
 
-    /// The sidecars of this service choose hosts by Weir, and reach weir-control as this cluster of theirs.
-    fn write_caller(&self, service: &str, control: &str) -> Result<()> {
+    /// The sidecars of this service choose hosts by Weir, and have tables from there.
+    fn let_choose(&self, service: &str, control: weir_consul::Control) -> Result<()> {
         let filter = self.programs.filter.to_str();
-        let values = [
-            ("CALLER", service),
-            ("SERVICE", HOSTS),
-            ("DATACENTER", DATACENTER),
-            ("TRUST_DOMAIN", self.consul.trust_domain()),
-            ("CONTROL_CLUSTER", control),
+        let filter = filter.context("the filter's path is not UTF-8")?;
+        self.consul.apply(&Weir {
+            services: [HOSTS.to_owned()].into(),
+            callers: [service.to_owned()].into(),
+            control,
+            module: Module::File(filter.to_owned()),
             // The mesh is there to be looked into.
-            ("DEBUG", "true"),
-            ("FILTER", filter.context("the filter's path is not UTF-8")?),
-        ];
-        self.consul
-            .write_filled(&format!("{service}.hcl"), entries::CALLER, &values)
+            settings: json!({"debug": true}),
+        })
     }
 
     fn start_host(&mut self) -> Result<Host> {

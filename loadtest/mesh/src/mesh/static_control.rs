@@ -12,7 +12,7 @@ use crate::entries::{self, fill};
 use crate::mesh::Mesh;
 use crate::network::Place;
 use crate::plan::Plan;
-use crate::{HOSTS, sidecar};
+use crate::sidecar;
 
 /// Its process, and Consul's name of the callers that use it.
 const CONTROL: &str = "weir-control-tls";
@@ -39,8 +39,7 @@ impl Mesh {
     /// A process could not be started, or died.
     pub fn add_static_caller(&mut self, certificates: &Certificates) -> Result<Caller> {
         let control = self.start_static_control(certificates)?;
-        self.write_caller(CALLER, CLUSTER)?;
-        self.consul.intend(CALLER, HOSTS, true)?;
+        self.let_choose(CALLER, weir_consul::Control::Cluster(CLUSTER.to_owned()))?;
         let (certificate, key) = &certificates.sidecar;
         let cluster = fill(
             entries::STATIC_CLUSTER,

@@ -17,12 +17,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[(
 )];
 
 fn the_filter_is_configured_anew(mesh: &mut Mesh) -> Result<()> {
-    let old = fs::read_to_string(mesh.folder().join("consul/caller.hcl"))?;
-    let new = old.replace(r#""debug": true"#, r#""debug": true, "tick": "40ms""#);
-    ensure!(new != old, "caller.hcl does not hold what is to be changed");
+    let old = fs::read_to_string(mesh.folder().join("consul/service-defaults-caller.json"))?;
+    // In a string of JSON.
+    let new = old.replace(
+        r#"\"debug\": true"#,
+        r#"\"debug\": true, \"tick\": \"40ms\""#,
+    );
+    ensure!(new != old, "the entry does not hold what is to be changed");
     let callers = mesh.callers().to_vec();
     let load = Load::start(mesh);
-    for (name, entry, changed) in [("new.hcl", &new, true), ("old.hcl", &old, false)] {
+    for (name, entry, changed) in [("new.json", &new, true), ("old.json", &old, false)] {
         mesh.consul().write(name, entry)?;
         for caller in &callers {
             until(mesh, "the entry in the sidecar's listeners", |_| {
