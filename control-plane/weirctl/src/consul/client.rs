@@ -320,3 +320,6 @@ fn root(error: reqwest::Error) -> anyhow::Error {
     }
     anyhow::anyhow!("{last}")
 }
+
+#[cfg(test)]
+mod tests;
