@@ -48,7 +48,7 @@ pub struct Share {
     /// In their order, after all others.
     pub(crate) extensions: Vec<Value>,
     /// By upstream.
-    pub(crate) clusters: BTreeMap<String, Value>,
+    pub clusters: BTreeMap<String, Value>,
     /// Who may reach the service.
     pub(crate) sources: BTreeSet<String>,
 }

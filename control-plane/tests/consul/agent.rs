@@ -165,7 +165,7 @@ impl Agent {
     ) -> Option<String> {
         let address = SocketAddr::from(([127, 0, 0, 1], self.ports.http));
         let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
-        let request = hyper::Request::builder()
+        let request = http::Request::builder()
             .method(method)
             .uri(format!("http://{address}{path}"))
             .header("X-Consul-Token", token)

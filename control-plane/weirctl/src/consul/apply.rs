@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_consul::{Kind, Outcome, Share, Written};
 
-use super::check::chains;
+use super::check::heeded;
 use super::client::{Client, done};
 use super::evidence::Reached;
 use super::wish;
@@ -83,7 +83,7 @@ pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> 
     }
     let mut applied = execute(&client, &asked.change, steps).await?;
     let reached = Reached::gather(&client, &weir).await;
-    applied.findings = chains(&reached);
+    applied.findings = reached.iter().flat_map(heeded).collect();
     applied
         .findings
         .retain(|finding| finding.verdict == Verdict::Broken);

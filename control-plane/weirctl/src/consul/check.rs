@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of a mesh's entries and what stands beside them, and what does not.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use serde_json::Value;
 use weir_consul::{Outcome, Share, is_ours};
@@ -35,7 +37,10 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
     for (share, stands) in &evidence.entries {
         found.extend(entry(share, stands));
     }
-    found.extend(chains(&evidence.reached));
+    for one in &evidence.reached {
+        found.extend(heeded(one));
+        found.extend(protocol(one));
+    }
     found.extend(extensions(evidence));
     for way in &evidence.ways {
         found.extend(intention(way));
@@ -97,12 +102,8 @@ fn entry(share: &Share, stands: &Read<Option<Value>>) -> Vec<Finding> {
     look.or_fine("as apply writes it")
 }
 
-/// Whether Consul heeds the overrides, and what requests are to it.
-pub(super) fn chains(reached: &[Reached]) -> Vec<Finding> {
-    reached.iter().flat_map(chain).collect()
-}
-
-fn chain(reached: &Reached) -> Vec<Finding> {
+/// Whether Consul heeds the override.
+pub(super) fn heeded(reached: &Reached) -> Vec<Finding> {
     let mut look = Look::at("override", &reached.name);
     let Some(chain) = known(&mut look, &reached.chain) else {
         return look.or_fine("");
@@ -120,29 +121,34 @@ fn chain(reached: &Reached) -> Vec<Finding> {
             continue;
         };
         named += 1;
-        look.broken(
-            ignored(reached, &format!("its {kind} {does}")),
-            mend(kind, &reached.name),
+        ignored(
+            &mut look,
+            reached,
+            &format!("its {kind} {does}"),
+            &mend(kind, &reached.name),
         );
     }
     if !heeded && named == 0 {
-        look.broken(
-            ignored(reached, "its discovery chain is not the default one"),
-            format!("look at /v1/discovery-chain/{}", reached.name),
+        let mend = format!("look at /v1/discovery-chain/{}", reached.name);
+        ignored(
+            &mut look,
+            reached,
+            "its discovery chain is not the default one",
+            &mend,
         );
     }
-    let mut found =
-        look.or_fine("Consul heeds it: no service-router, -splitter or -resolver changes the way");
-    found.extend(protocol(reached, chain));
-    found
+    look.or_fine("Consul heeds it: no service-router, -splitter or -resolver changes the way")
 }
 
-fn ignored(reached: &Reached, why: &str) -> String {
-    let effect = match reached.is_control {
-        false => "the filter chooses and NOBODY FOLLOWS",
-        true => "a weir-control that is frozen is not noticed",
-    };
-    format!("CONSUL IGNORES IT, so {effect}: {why}")
+fn ignored(look: &mut Look<'_>, reached: &Reached, why: &str, mend: &str) {
+    if reached.is_control {
+        let said =
+            format!("Consul ignores it, so a weir-control that is frozen is not noticed: {why}");
+        look.poor(said, mend);
+    } else {
+        let said = format!("CONSUL IGNORES IT: the filter chooses and NOBODY FOLLOWS: {why}");
+        look.broken(said, mend);
+    }
 }
 
 /// What such an entry does to requests; none where it does nothing.
@@ -189,9 +195,13 @@ fn mend(kind: &str, name: &str) -> String {
     format!("consul config delete -kind {kind} -name {name}. {instead}")
 }
 
-fn protocol(reached: &Reached, chain: &Value) -> Vec<Finding> {
+/// What requests to it are, by all entries together.
+fn protocol(reached: &Reached) -> Vec<Finding> {
     let wanted = if reached.is_control { "grpc" } else { "http" };
     let mut look = Look::at("protocol", &reached.name);
+    let Ok(chain) = &reached.chain else {
+        return Vec::new();
+    };
     let said = chain["Protocol"].as_str().unwrap_or_default();
     if said != wanted {
         look.broken(
@@ -300,7 +310,11 @@ fn ailment(instance: &Value) -> Option<String> {
     Some(format!("{id:?}: check {name:?} is {status}: {output}"))
 }
 
-fn caller(name: &str, sidecars: &Read<Vec<Value>>, upstreams: &[String]) -> Vec<Finding> {
+fn caller(
+    name: &str,
+    sidecars: &Read<Vec<Value>>,
+    upstreams: &BTreeMap<String, Option<Value>>,
+) -> Vec<Finding> {
     let mut look = Look::at("callers", name);
     let Some(sidecars) = known(&mut look, sidecars) else {
         return look.or_fine("");
@@ -315,20 +329,23 @@ fn caller(name: &str, sidecars: &Read<Vec<Value>>, upstreams: &[String]) -> Vec<
         let (id, proxy) = (&sidecar["ServiceID"], &sidecar["ServiceProxy"]);
         let listed = proxy["Upstreams"].as_array();
         let listed = listed.map(Vec::as_slice).unwrap_or_default();
-        for wanted in upstreams {
-            let one = listed.iter().find(|one| one["DestinationName"] == **wanted);
-            let own = one.map(|one| &one["Config"]["envoy_cluster_json"]);
-            if own.is_some_and(Value::is_string) {
-                look.broken(
-                    format!("{id} has an envoy_cluster_json of its own for {wanted:?}, in place of Weir's"),
-                    "take it out of the registration",
-                );
-            }
-            if one.is_none() && proxy["Mode"] != "transparent" {
-                look.broken(
-                    format!("{id} has no upstream {wanted:?}"),
-                    "add it to Proxy.Upstreams of the registration",
-                );
+        for (upstream, cluster) in upstreams {
+            let is_it = |one: &&Value| one["DestinationName"] == **upstream;
+            match listed.iter().find(is_it) {
+                None if proxy["Mode"] == "transparent" => (),
+                None => {
+                    look.broken(
+                        format!("{id} has no upstream {upstream:?}"),
+                        "add it to Proxy.Upstreams of the registration",
+                    );
+                }
+                Some(one) if has_another(one, cluster.as_ref()) => {
+                    look.broken(
+                        format!("{id} has another envoy_cluster_json than Weir's for {upstream:?}"),
+                        "if apply has just written it, look again in a moment; else take it out of the registration",
+                    );
+                }
+                Some(_) => (),
             }
         }
     }
@@ -336,6 +353,13 @@ fn caller(name: &str, sidecars: &Read<Vec<Value>>, upstreams: &[String]) -> Vec<
         "{} with all upstreams",
         counted(sidecars.len(), "sidecar")
     ))
+}
+
+/// The agent registers an upstream with what the entries say of it; what its own registration says goes before.
+fn has_another(upstream: &Value, wanted: Option<&Value>) -> bool {
+    let stands = upstream["Config"]["envoy_cluster_json"].as_str();
+    let stands = stands.map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+    wanted.is_some() && stands.is_some() && stands.as_ref() != wanted
 }
 
 #[cfg(test)]

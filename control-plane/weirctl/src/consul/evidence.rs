@@ -30,8 +30,8 @@ pub(super) struct Evidence {
     pub(super) ways: Vec<Way>,
     /// Instances of each caller's sidecar.
     pub(super) callers: BTreeMap<String, Read<Vec<Value>>>,
-    /// Services that each caller's sidecar has to have as upstreams.
-    pub(super) upstreams: Vec<String>,
+    /// What each caller's sidecar has to have as upstreams, some with a cluster of Weir's.
+    pub(super) upstreams: BTreeMap<String, Option<Value>>,
 }
 
 /// A service that callers reach by an override.
@@ -92,15 +92,18 @@ impl Evidence {
             let sidecars = list(client, &["catalog", "connect", name], &[], name, "policy").await;
             callers.insert(name.clone(), sidecars.map(items));
         }
-        let module = match &weir.module {
-            Module::Remote { service, .. } => Some(service),
-            Module::File(_) => None,
-        };
-        let upstreams = reached.iter().map(|one| &one.name).chain(module);
+        let mut upstreams = BTreeMap::new();
+        if let Module::Remote { service, .. } = &weir.module {
+            upstreams.insert(service.clone(), None);
+        }
+        for (share, _) in &entries {
+            let clusters = share.clusters.iter();
+            upstreams.extend(clusters.map(|(name, cluster)| (name.clone(), Some(cluster.clone()))));
+        }
         Self {
             entries,
             proxy_defaults: read(client.entry("proxy-defaults", "global").await),
-            upstreams: upstreams.cloned().collect(),
+            upstreams,
             reached,
             ways,
             callers,

@@ -44,11 +44,11 @@ fn entries_that_switch_the_override_off_are_named_with_what_they_do() {
     let router = json!({"Routes": [{}, {}]});
     let resolver = json!({"ConnectTimeout": "0s", "Redirect": {"Service": "b"}, "Subsets": null});
     let custom = json!({"Protocol": "http"});
-    let found = chains(&[reached(
+    let found = heeded(&reached(
         custom.clone(),
         [router, Value::Null, resolver.clone()],
-    )]);
-    assert_eq!(found.len(), 3, "{found:#?}");
+    ));
+    assert_eq!(found.len(), 2, "{found:#?}");
     for (finding, words) in found.iter().zip([
         "service-router has 2 routes",
         "service-resolver sets Redirect",
@@ -68,10 +68,10 @@ fn entries_that_switch_the_override_off_are_named_with_what_they_do() {
             .contains("-kind service-router -name rules")
     );
     // Consul's word counts, also where no entry says why.
-    let found = chains(&[reached(custom, [Value::Null, Value::Null, json!({})])]);
+    let found = heeded(&reached(custom, [Value::Null, Value::Null, json!({})]));
     assert!(found[0].said.contains("not the default one"), "{found:#?}");
     let default = json!({"Protocol": "http", "Default": true});
-    let found = chains(&[reached(default, [Value::Null, Value::Null, resolver])]);
+    let found = heeded(&reached(default, [Value::Null, Value::Null, resolver]));
     assert!(
         found.iter().all(|one| one.verdict == Verdict::Fine),
         "{found:#?}"
@@ -81,9 +81,9 @@ fn entries_that_switch_the_override_off_are_named_with_what_they_do() {
 #[test]
 fn a_protocol_is_the_one_that_callers_speak() {
     let chain = json!({"Protocol": "tcp", "Default": true});
-    let found = chains(&[reached(chain, [Value::Null, Value::Null, Value::Null])]);
-    assert_eq!(said(&found)[1].0, Verdict::Broken);
-    assert!(found[1].said.contains("\"tcp\""));
+    let found = protocol(&reached(chain, [Value::Null, Value::Null, Value::Null]));
+    let (verdict, said) = only(&found);
+    assert!(verdict == Verdict::Broken && said.contains("\"tcp\""));
 }
 
 #[test]
@@ -139,20 +139,24 @@ fn instances_that_are_ill_are_told_by_their_first_check() {
 
 #[test]
 fn callers_need_each_upstream_and_no_cluster_of_their_own() {
-    let upstreams = ["rules".to_owned(), "weir-control".to_owned()];
+    let ours = json!({"name": "rules"});
+    let upstreams = [("rules", Some(ours.clone())), ("weir-control", None)];
+    let upstreams = upstreams
+        .map(|(name, cluster)| (name.to_owned(), cluster))
+        .into();
     let look = |proxy: Value| {
         let sidecar = json!({"ServiceID": "web-1-sidecar-proxy", "ServiceProxy": proxy});
         caller("web", &Ok(vec![sidecar]), &upstreams)
     };
-    let both = json!([{"DestinationName": "rules"}, {"DestinationName": "weir-control"}]);
+    let both = json!([
+        {"DestinationName": "rules", "Config": {"envoy_cluster_json": ours.to_string()}},
+        {"DestinationName": "weir-control"},
+    ]);
     assert_eq!(only(&look(json!({"Upstreams": both}))).0, Verdict::Fine);
     assert_eq!(only(&look(json!({"Mode": "transparent"}))).0, Verdict::Fine);
     let one = json!({"Upstreams": [{"DestinationName": "rules", "Config": {"envoy_cluster_json": "{}"}}]});
     let found = look(one);
-    let words = [
-        "envoy_cluster_json of its own",
-        "no upstream \"weir-control\"",
-    ];
+    let words = ["another envoy_cluster_json", "no upstream \"weir-control\""];
     for (finding, words) in found.iter().zip(words) {
         assert!(finding.said.contains(words), "{found:#?}");
     }
@@ -168,7 +172,7 @@ fn what_cannot_be_read_says_which_right_is_missing() {
         said: "403: Permission denied".into(),
         mend: "give the token service \"web\" { policy = \"read\" }".into(),
     };
-    let found = caller("web", &Err(unread), &[]);
+    let found = caller("web", &Err(unread), &BTreeMap::new());
     assert_eq!(only(&found).0, Verdict::Broken);
     assert!(found[0].mend.as_ref().unwrap().contains("service \"web\""));
 }

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weirctl consul` before the real Consul.
+
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../../tests/consul/agent.rs"]
+mod agent;
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use agent::{Agent, program};
+
+const OPTIONS: [&str; 4] = ["--service", "rules", "--caller", "web"];
+const MODULE: [&str; 2] = ["--module", "/etc/weir/weir_filter.wasm"];
+
+/// A mesh in which nobody reaches anybody without an intention.
+fn settings() -> Value {
+    json!({"connect": {"enabled": true}, "default_intention_policy": "deny"})
+}
+
+/// Of one run of the program.
+struct Said {
+    code: Option<i32>,
+    /// Standard output, in the form for programs.
+    json: Value,
+    text: String,
+    errors: String,
+}
+
+struct Mesh {
+    agent: Agent,
+    token: String,
+}
+
+impl Mesh {
+    async fn start() -> Option<Self> {
+        let agent = Agent::start(&program()?, settings()).await;
+        let token = String::new();
+        Some(Self { agent, token })
+    }
+
+    fn run(&self, form: &str, command: &str, more: &[&str]) -> Output {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_weirctl"));
+        run.args(["-o", form, "consul", command]).args(OPTIONS);
+        if command != "remove" {
+            run.args(MODULE);
+        }
+        run.args(more)
+            .env("CONSUL_HTTP_ADDR", self.agent.url())
+            .env("CONSUL_HTTP_TOKEN", &self.token);
+        run.output().unwrap()
+    }
+
+    /// The same command in both forms says both; one that changes something is run once.
+    fn weirctl(&self, command: &str, more: &[&str]) -> Said {
+        let output = self.run("json", command, more);
+        let text = match command {
+            "check" => self.run("table", command, more).stdout,
+            _ => Vec::new(),
+        };
+        Said {
+            code: output.status.code(),
+            json: serde_json::from_slice(&output.stdout).unwrap_or_default(),
+            text: String::from_utf8(text).unwrap(),
+            errors: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    async fn write(&self, entry: Value) {
+        self.agent.put("/v1/config", entry, &self.token).await;
+    }
+
+    async fn get(&self, path: &str) -> Option<Value> {
+        let text = self.agent.ask("GET", path, None, &self.token).await?;
+        serde_json::from_str(&text).ok()
+    }
+
+    async fn entry(&self, kind: &str, name: &str) -> Option<Value> {
+        self.get(&format!("/v1/config/{kind}/{name}")).await
+    }
+
+    /// All entries without what each change makes another.
+    async fn entries(&self) -> Vec<Value> {
+        let mut all = Vec::new();
+        for kind in ["service-defaults", "service-intentions", "service-resolver"] {
+            let list = self.get(&format!("/v1/config/{kind}")).await.unwrap();
+            all.extend(list.as_array().unwrap().clone());
+        }
+        for entry in &mut all {
+            let fields = entry.as_object_mut().unwrap();
+            fields.retain(|name, _| !["Hash", "CreateIndex", "ModifyIndex"].contains(&&**name));
+        }
+        all
+    }
+
+    async fn register(&self, name: &str, upstreams: &[&str]) {
+        let upstreams = (1..).zip(upstreams);
+        let upstreams = upstreams
+            .map(|(number, name)| json!({"DestinationName": name, "LocalBindPort": 9100 + number}));
+        let upstreams: Vec<_> = upstreams.collect();
+        let proxy = json!({"Upstreams": upstreams});
+        let check = json!({"Name": "life", "TTL": "1h", "Status": "passing"});
+        let service = json!({
+            "Name": name, "Port": 9000,
+            "Connect": {"SidecarService": {"Port": 21_000, "Proxy": proxy, "Checks": [check]}},
+        });
+        self.agent
+            .put("/v1/agent/service/register", service, &self.token)
+            .await;
+    }
+
+    async fn register_all(&self) {
+        self.register("rules", &[]).await;
+        self.register("weir-control", &[]).await;
+        self.register("web", &["rules", "weir-control"]).await;
+    }
+}
+
+impl Said {
+    /// Kind, name and outcome of each entry; a refused one has none.
+    fn outcomes(&self) -> Vec<String> {
+        let rows = self.json["entries"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{}", self.errors));
+        let outcome = |row: &Value| row["outcome"].as_str().unwrap_or("refused").to_owned();
+        rows.iter().map(outcome).collect()
+    }
+
+    /// What is said of an entry.
+    fn of(&self, kind: &str, name: &str) -> String {
+        let rows = self.json["entries"].as_array().unwrap();
+        let row = rows
+            .iter()
+            .find(|row| row["kind"] == kind && row["name"] == name);
+        row.unwrap()["said"].to_string()
+    }
+
+    /// Findings of a link that do not hold.
+    fn broken(&self, link: &str) -> Vec<String> {
+        let findings = self
+            .json
+            .as_array()
+            .unwrap_or_else(|| panic!("{}", self.errors));
+        let of_link = findings
+            .iter()
+            .filter(|one| one["link"] == link && one["verdict"] == "broken");
+        of_link
+            .map(|one| format!("{}: {} -> {}", one["at"], one["said"], one["mend"]))
+            .collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_written_once_checked_and_taken_out_without_a_rest() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let dry = mesh.weirctl("apply", &["--dry-run"]);
+    assert_eq!(
+        (dry.code, dry.outcomes()),
+        (Some(0), vec!["created".to_owned(); 5])
+    );
+    assert!(mesh.entries().await.is_empty(), "a dry run");
+    let first = mesh.weirctl("apply", &[]);
+    assert_eq!(
+        (first.code, first.outcomes()),
+        (Some(0), vec!["created".to_owned(); 5])
+    );
+    let written = mesh.entries().await;
+    let again = mesh.weirctl("apply", &[]);
+    assert_eq!(
+        (again.code, again.outcomes()),
+        (Some(0), vec!["same".to_owned(); 5])
+    );
+    assert_eq!(mesh.entries().await, written);
+    let alone = mesh.weirctl("check", &[]);
+    assert_eq!(alone.code, Some(1));
+    assert_eq!(
+        (
+            alone.broken("instances").len(),
+            alone.broken("callers").len()
+        ),
+        (2, 1)
+    );
+    mesh.register_all().await;
+    let checked = mesh.weirctl("check", &[]);
+    assert_eq!(checked.code, Some(0), "{}", checked.text);
+    assert!(
+        checked.text.contains("all of Consul's part holds"),
+        "{}",
+        checked.text
+    );
+    // Another wish is written over the one before, and check says what differs.
+    let trusting = ["--trust", "any"];
+    let said = mesh.weirctl("check", &trusting).broken("entry");
+    assert!(
+        said.len() == 1 && said[0].contains("trust nothing → \\\"any\\\""),
+        "{said:?}"
+    );
+    assert_eq!(mesh.weirctl("apply", &trusting).outcomes()[4], "changed");
+    let removed = mesh.weirctl("remove", &[]);
+    assert_eq!(
+        (removed.code, removed.outcomes()),
+        (Some(0), vec!["removed".to_owned(); 5]),
+        "{}",
+        removed.errors
+    );
+    assert!(mesh.entries().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_have_written_stays_to_the_last_field() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let theirs = json!({
+        "Kind": "service-defaults", "Name": "web", "Protocol": "http", "Meta": {"team": "a"},
+        "MaxInboundConnections": 7, "LocalRequestTimeoutMs": 900, "BalanceInboundConnections": "exact_balance",
+        "EnvoyExtensions": [{"Name": "builtin/lua", "Required": true, "Arguments": {
+            "ProxyType": "connect-proxy", "Listener": "inbound", "Script": "function envoy_on_request(request) end"}}],
+        "UpstreamConfig": {
+            "Defaults": {"ConnectTimeoutMs": 50, "PassiveHealthCheck": {"Interval": "1s", "MaxFailures": 3,
+                "BaseEjectionTime": "5s"}},
+            "Overrides": [{"Name": "other", "Limits": {"MaxConnections": 3}}, {"Name": "rules", "ConnectTimeoutMs": 60}],
+        },
+    });
+    mesh.write(theirs).await;
+    mesh.write(json!({"Kind": "service-intentions", "Name": "rules",
+        "Sources": [{"Name": "other", "Action": "deny", "Description": "why"}]}))
+        .await;
+    let before = mesh.entries().await;
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    let web = mesh.entry("service-defaults", "web").await.unwrap();
+    let extensions = web["EnvoyExtensions"].as_array().unwrap();
+    let names: Vec<_> = extensions.iter().map(|one| &one["Name"]).collect();
+    assert_eq!(names, ["builtin/lua", "builtin/wasm", "builtin/lua"]);
+    let stood = before.iter().find(|entry| entry["Name"] == "web").unwrap();
+    assert_eq!(
+        web["UpstreamConfig"]["Defaults"],
+        stood["UpstreamConfig"]["Defaults"]
+    );
+    assert_eq!(
+        web["UpstreamConfig"]["Overrides"].as_array().unwrap().len(),
+        3
+    );
+    assert_eq!(mesh.weirctl("apply", &[]).outcomes(), ["same"; 5]);
+    let removed = mesh.weirctl("remove", &[]);
+    assert_eq!(removed.code, Some(0), "{}", removed.errors);
+    assert_eq!(mesh.entries().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_one_entry_is_refused_none_is_written() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let cluster = json!({"name": "own"}).to_string();
+    let own = json!({"Kind": "service-defaults", "Name": "web", "Protocol": "http",
+        "UpstreamConfig": {"Overrides": [{"Name": "rules", "EnvoyClusterJSON": cluster}]}});
+    mesh.write(own).await;
+    let denies = json!({"Kind": "service-intentions", "Name": "weir-control", "Sources": [{"Name": "web", "Action": "deny"}]});
+    mesh.write(denies).await;
+    let before = mesh.entries().await;
+    let refused = mesh.weirctl("apply", &[]);
+    assert_eq!(refused.code, Some(1));
+    assert_eq!(
+        refused.outcomes(),
+        ["created", "created", "created", "refused", "refused"]
+    );
+    assert!(
+        refused
+            .of("service-defaults", "web")
+            .contains("override of rules")
+    );
+    assert!(
+        refused
+            .of("service-intentions", "weir-control")
+            .contains("deny")
+    );
+    assert_eq!(mesh.entries().await, before);
+    // Somebody gives the cluster up; the intention is nobody's to turn round.
+    let adopted = mesh.weirctl("apply", &["--adopt"]);
+    let expected = ["created", "created", "created", "refused", "changed"];
+    assert_eq!(adopted.outcomes(), expected);
+    assert_eq!(mesh.entries().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_consul_itself_refuses_is_told_and_what_was_written_is_put_back() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    // What routes requests needs the protocol that is to go last.
+    let splitter =
+        json!({"Kind": "service-splitter", "Name": "rules", "Splits": [{"Weight": 100}]});
+    mesh.write(splitter).await;
+    let before = mesh.entries().await;
+    let removed = mesh.weirctl("remove", &[]);
+    assert_eq!(removed.code, Some(1));
+    for words in [
+        "nothing has changed in Consul",
+        "service-defaults rules",
+        "protocol",
+    ] {
+        assert!(removed.errors.contains(words), "{}", removed.errors);
+    }
+    assert_eq!(mesh.entries().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_switches_the_override_off_is_said_loudly_by_apply_and_check() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    mesh.register_all().await;
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    let route = json!({"Match": {"HTTP": {"PathPrefix": "/a"}}, "Destination": {"NumRetries": 2}});
+    let beside = [
+        json!({"Kind": "service-router", "Name": "rules", "Routes": [route]}),
+        json!({"Kind": "service-splitter", "Name": "rules", "Splits": [{"Weight": 100}]}),
+        json!({"Kind": "service-resolver", "Name": "rules", "LoadBalancer": {"Policy": "maglev"}}),
+        json!({"Kind": "service-resolver", "Name": "rules", "ConnectTimeout": "3s"}),
+        json!({"Kind": "service-resolver", "Name": "rules", "Subsets": {"v1": {"Filter": "Service.Meta.v == 1"}}}),
+    ];
+    for entry in beside {
+        mesh.write(entry.clone()).await;
+        let kind = entry["Kind"].as_str().unwrap();
+        let checked = mesh.weirctl("check", &[]);
+        let said = checked.broken("override");
+        assert!(
+            said.len() == 1 && said[0].contains(kind) && said[0].contains("NOBODY FOLLOWS"),
+            "{said:?}"
+        );
+        assert_eq!(checked.code, Some(1));
+        let applied = mesh.weirctl("apply", &[]);
+        assert_eq!(
+            (applied.code, applied.outcomes()),
+            (Some(1), vec!["same".to_owned(); 5])
+        );
+        assert!(applied.json["findings"].to_string().contains(kind));
+        let path = format!("/v1/config/{kind}/rules");
+        mesh.agent.ask("DELETE", &path, None, "").await.unwrap();
+        assert_eq!(mesh.weirctl("check", &[]).code, Some(0));
+    }
+    // One that changes nothing is none.
+    mesh.write(json!({"Kind": "service-resolver", "Name": "rules"}))
+        .await;
+    assert_eq!(mesh.weirctl("check", &[]).code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn intentions_protocols_and_instances_that_keep_sidecars_away_are_named() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    mesh.register_all().await;
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    // Of more than one, the intention that counts.
+    mesh.write(
+        json!({"Kind": "service-intentions", "Name": "weir-control", "Sources": [
+        {"Name": "web", "Action": "deny"}, {"Name": "*", "Action": "allow"}]}),
+    )
+    .await;
+    let said = mesh.weirctl("check", &[]).broken("intentions");
+    assert!(
+        said.len() == 1
+            && said[0].contains("web to weir-control")
+            && said[0].contains("of \\\"web\\\""),
+        "{said:?}"
+    );
+    let permission = json!({"Action": "allow", "HTTP": {"PathPrefix": "/"}});
+    mesh.write(json!({"Kind": "service-intentions", "Name": "rules", "Sources": [{"Name": "web", "Permissions": [permission]}]}))
+        .await;
+    let checked = mesh.weirctl("check", &[]);
+    assert!(
+        checked
+            .text
+            .contains("web to rules: what is allowed depends on the request"),
+        "{}",
+        checked.text
+    );
+    let mine = json!({"Kind": "proxy-defaults", "Name": "global", "EnvoyExtensions": [
+        mesh.entry("service-defaults", "web").await.unwrap()["EnvoyExtensions"][0]]});
+    mesh.write(mine).await;
+    assert_eq!(mesh.weirctl("check", &[]).broken("extensions").len(), 1);
+    mesh.agent
+        .put(
+            "/v1/agent/check/fail/service:weir-control-sidecar-proxy",
+            json!({}),
+            "",
+        )
+        .await;
+    let said = mesh.weirctl("check", &[]).broken("instances");
+    assert!(said.len() == 1 && said[0].contains("critical"), "{said:?}");
+    mesh.register("web", &["rules"]).await;
+    let said = mesh.weirctl("check", &[]).broken("callers");
+    assert!(
+        said.len() == 1 && said[0].contains("no upstream"),
+        "{said:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_of_a_service_of_the_mesh_is_taken_by_consul_and_needs_an_upstream() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    mesh.register_all().await;
+    let checksum = "a".repeat(64);
+    let run = |command: &str| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_weirctl"));
+        run.args(["consul", command])
+            .args(OPTIONS)
+            .args(["--address", &mesh.agent.url()]);
+        run.args([
+            "--module",
+            "http://files/weir.wasm",
+            "--module-service",
+            "files",
+        ]);
+        let output = run.args(["--module-sha256", &checksum]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run("apply").contains("written"));
+    assert!(run("check").contains("has no upstream \"files\""));
+}
