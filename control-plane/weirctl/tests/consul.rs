@@ -6,6 +6,7 @@
 mod agent;
 
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,6 +14,13 @@ use agent::{Agent, program};
 
 const OPTIONS: [&str; 4] = ["--service", "rules", "--caller", "web"];
 const MODULE: [&str; 2] = ["--module", "/etc/weir/weir_filter.wasm"];
+
+const MANAGEMENT: &str = "aaaaaaaa-0000-0000-0000-000000000001";
+/// Of the house, by the names of its README.
+const RULES: &str = include_str!("../../../deploy/consul/token.hcl");
+/// Within half a minute.
+const ATTEMPTS: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A mesh in which nobody reaches anybody without an intention.
 fn settings() -> Value {
@@ -31,13 +39,19 @@ struct Said {
 struct Mesh {
     agent: Agent,
     token: String,
+    /// How many tokens there have been.
+    numbered: u32,
 }
 
 impl Mesh {
     async fn start() -> Option<Self> {
         let agent = Agent::start(&program()?, settings()).await;
         let token = String::new();
-        Some(Self { agent, token })
+        Some(Self {
+            agent,
+            token,
+            numbered: 0,
+        })
     }
 
     fn run(&self, form: &str, command: &str, more: &[&str]) -> Output {
@@ -114,6 +128,39 @@ impl Mesh {
         self.register("rules", &[]).await;
         self.register("weir-control", &[]).await;
         self.register("web", &["rules", "weir-control"]).await;
+        let registered =
+            |said: &Said| said.broken("instances").is_empty() && said.broken("callers").is_empty();
+        self.checked("every instance", registered).await;
+    }
+
+    /// What check says when it says that: the agent tells its servers of instances by and by.
+    async fn checked(&self, what: &str, holds: impl Fn(&Said) -> bool) -> Said {
+        for _ in 0..ATTEMPTS {
+            let said = self.weirctl("check", &[]);
+            if holds(&said) {
+                return said;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        panic!("{what}: {}", self.weirctl("check", &[]).text);
+    }
+
+    /// One with the token of such rules in place of its own.
+    async fn with(self, rules: &str) -> Self {
+        let name = format!("rules-{}", self.numbered);
+        let policy = json!({"Name": name, "Rules": rules});
+        self.agent.put("/v1/acl/policy", policy, MANAGEMENT).await;
+        let token = json!({"Policies": [{"Name": name}]});
+        let token = self.agent.put("/v1/acl/token", token, MANAGEMENT).await;
+        let token: Value = serde_json::from_str(&token).unwrap();
+        let token = token["SecretID"].as_str().unwrap().to_owned();
+        let numbered = self.numbered + 1;
+        let agent = self.agent;
+        Self {
+            agent,
+            token,
+            numbered,
+        }
     }
 }
 
@@ -392,14 +439,11 @@ async fn intentions_protocols_and_instances_that_keep_sidecars_away_are_named() 
             "",
         )
         .await;
-    let said = mesh.weirctl("check", &[]).broken("instances");
-    assert!(said.len() == 1 && said[0].contains("critical"), "{said:?}");
+    let ill = |said: &Said| said.broken("instances").concat().contains("is critical");
+    mesh.checked("an ill instance", ill).await;
     mesh.register("web", &["rules"]).await;
-    let said = mesh.weirctl("check", &[]).broken("callers");
-    assert!(
-        said.len() == 1 && said[0].contains("no upstream"),
-        "{said:?}"
-    );
+    let lacks = |said: &Said| said.broken("callers").concat().contains("no upstream");
+    mesh.checked("an upstream that is missing", lacks).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -425,4 +469,93 @@ async fn a_module_of_a_service_of_the_mesh_is_taken_by_consul_and_needs_an_upstr
     };
     assert!(run("apply").contains("written"));
     assert!(run("check").contains("has no upstream \"files\""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_acls_a_token_of_the_documented_rules_will_do_and_less_is_told_by_its_rule() {
+    let Some(program) = program() else { return };
+    let mut settings = settings();
+    settings["acl"] = json!({"enabled": true, "default_policy": "deny",
+        "tokens": {"initial_management": MANAGEMENT, "agent": MANAGEMENT}});
+    let agent = Agent::start(&program, settings).await;
+    let token = MANAGEMENT.to_owned();
+    let mesh = Mesh {
+        agent,
+        token,
+        numbered: 0,
+    };
+    mesh.register_all().await;
+    let rules = RULES.replace("\"caller", "\"web");
+    let without = |rule: &str| {
+        let mut parts = rules.split_inclusive("}\n");
+        let part = parts.find(|part| part.contains(rule)).unwrap();
+        rules.replace(part, "")
+    };
+    let before = mesh.entries().await;
+    // Whoever may only read.
+    let mesh = mesh.with(&rules.replace("\"write\"", "\"read\"")).await;
+    assert_eq!(mesh.weirctl("apply", &["--dry-run"]).code, Some(0));
+    assert!(mesh.weirctl("check", &[]).errors.is_empty());
+    let denied = mesh.weirctl("apply", &[]);
+    assert_eq!(denied.code, Some(1));
+    assert!(
+        denied
+            .errors
+            .contains("the token needs service \"rules\" { policy = \"write\" }"),
+        "{}",
+        denied.errors
+    );
+    // In the middle: what was written before goes again.
+    let no_intentions = rules.replace("intentions = \"write\"", "intentions = \"read\"");
+    let mesh = mesh.with(&no_intentions).await;
+    let denied = mesh.weirctl("apply", &[]);
+    assert!(
+        denied
+            .errors
+            .contains("service \"rules\" { intentions = \"write\" }"),
+        "{}",
+        denied.errors
+    );
+    assert!(
+        denied.errors.contains("nothing has changed in Consul"),
+        "{}",
+        denied.errors
+    );
+    let mut mesh = mesh;
+    mesh.token = MANAGEMENT.to_owned();
+    assert_eq!(mesh.entries().await, before);
+    // Exactly these.
+    mesh = mesh.with(&rules).await;
+    let applied = mesh.weirctl("apply", &[]);
+    assert_eq!(applied.code, Some(0), "{}", applied.errors);
+    let checked = mesh.weirctl("check", &[]);
+    assert_eq!(checked.code, Some(0), "{}", checked.text);
+    for (rule, needed) in [
+        (
+            "service \"rules\"",
+            "service \"rules\" { policy = \"read\" }",
+        ),
+        (
+            "service \"rules-sidecar-proxy\"",
+            "service \"rules-sidecar-proxy\" { policy = \"read\" }",
+        ),
+        ("service \"web\"", "service \"web\" { policy = \"read\" }"),
+        (
+            "service \"weir-control\"",
+            "service \"weir-control\" { policy = \"read\" }",
+        ),
+        ("node_prefix", "node_prefix \"\" { policy = \"read\" }"),
+    ] {
+        mesh = mesh.with(&without(rule)).await;
+        let said = mesh.weirctl("check", &[]);
+        assert_eq!(said.code, Some(1), "{rule}");
+        assert!(
+            said.json.to_string().contains(&needed.replace('"', "\\\"")),
+            "{rule}: {}",
+            said.text
+        );
+    }
+    mesh = mesh.with(&rules).await;
+    let removed = mesh.weirctl("remove", &[]);
+    assert_eq!(removed.code, Some(0), "{}", removed.errors);
 }

@@ -161,7 +161,10 @@ async fn list(
     match read(client.get(path, query, &needs).await)? {
         Some(Answer { filtered: true, .. }) => Err(Unread {
             said: format!("the token may not see all of {name:?}"),
-            mend: format!("give it {needs} and node_prefix \"\" {{ policy = \"read\" }}"),
+            mend: format!(
+                "give it {needs}, {} and node_prefix \"\" {{ policy = \"read\" }}",
+                rule(&format!("{name}-sidecar-proxy"), "policy")
+            ),
         }),
         Some(answer) => Ok(answer.value),
         None => Ok(Value::Null),
