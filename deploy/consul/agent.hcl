@@ -11,5 +11,5 @@ connect {
   }
 }
 
-# Nobody reaches anybody unless an intention says so. Weir needs two: see intentions-*.hcl.
+# Nobody reaches anybody unless an intention says so. `weirctl consul apply` writes the two that Weir needs.
 default_intention_policy = "deny"

@@ -8,8 +8,8 @@
 //!               └──mTLS──> weir-control's Envoy ──> weir-control <──────┘
 //! ```
 //!
-//! [`Mesh::up`] starts all of it and returns when requests go through; dropping the value ends all of it. What
-//! Consul is told is what users tell it: the entries of `weirctl consul apply`, and the files of `deploy/consul`.
+//! [`Mesh::up`] starts all of it and returns when requests go through; dropping the value ends all of it. Consul is told
+//! what users tell it: the entries of `weirctl consul apply`, and the files of `deploy/consul`.
 
 pub mod background;
 mod caller;

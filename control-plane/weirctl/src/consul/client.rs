@@ -19,6 +19,8 @@ use crate::flags::consul::Server;
 const DEFAULT: &str = "http://127.0.0.1:8500";
 /// Consul itself gives up on a leader after 7 s.
 const LONGEST: Duration = Duration::from_secs(10);
+/// An instance with its checks takes 1 to 2 KiB: as much as weir-control reads.
+const MOST_BYTES: usize = 64 << 20;
 /// Of an answer that is an error.
 const MOST_SHOWN: usize = 300;
 
@@ -115,11 +117,19 @@ impl Client {
             request = request.body(body.to_string());
         }
         let answered = async {
-            let answer = request.send().await.map_err(root)?;
+            let mut answer = request.send().await.map_err(root)?;
             let status = answer.status();
             let filtered = answer.headers().get("X-Consul-Results-Filtered-By-ACLs");
             let filtered = filtered.is_some_and(|value| value == "true");
-            let text = answer.text().await.map_err(root)?;
+            let mut body = Vec::new();
+            while let Some(chunk) = answer.chunk().await.map_err(root)? {
+                ensure!(
+                    body.len() + chunk.len() <= MOST_BYTES,
+                    "more than {MOST_BYTES} bytes"
+                );
+                body.extend_from_slice(&chunk);
+            }
+            let text = String::from_utf8_lossy(&body).into_owned();
             anyhow::Ok((status, filtered, text))
         };
         let (status, filtered, text) = answered.await.with_context(|| what.clone())?;
