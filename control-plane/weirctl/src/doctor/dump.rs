@@ -165,8 +165,20 @@ fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
 }
 
 fn is_a(part: &Value, kind: &str) -> bool {
-    let name = part["@type"].as_str();
+    is_named(&part["@type"], kind)
+}
+
+fn is_named(url: &Value, kind: &str) -> bool {
+    let name = url.as_str();
     name.and_then(|name| name.rsplit('.').next()) == Some(kind)
+}
+
+/// Type and fields of a part. A mesh wraps what its own copy of Envoy's API does not know, such as Consul this policy.
+fn unwrapped(part: &Value) -> (&Value, &Value) {
+    match is_a(part, "TypedStruct") {
+        true => (&part["type_url"], &part["value"]),
+        false => (&part["@type"], part),
+    }
 }
 
 /// Weir's plugin, if this filter is it.
@@ -226,7 +238,7 @@ fn routes(config: &Value) -> Vec<Route> {
 
 fn upstream(cluster: &Value) -> Upstream {
     let policy = &cluster["load_balancing_policy"]["policies"][0]["typed_extension_config"];
-    let typed = &policy["typed_config"];
+    let (kind, typed) = unwrapped(&policy["typed_config"]);
     let sources = typed["override_host_sources"].as_array();
     let headers = sources.into_iter().flatten();
     let headers = headers.filter_map(|source| source["header"].as_str());
@@ -239,12 +251,36 @@ fn upstream(cluster: &Value) -> Upstream {
     let text = cluster.to_string();
     Upstream {
         balances,
-        follows: is_a(typed, "OverrideHost"),
+        follows: is_named(kind, "OverrideHost"),
         reads_destination: headers.iter().any(|name| name == DESTINATION),
         headers,
         // A mutation that removes it, in an upstream filter.
         keeps_destination: !text.contains(&format!("\"remove\":\"{DESTINATION}\"")),
         http2: text.contains("http2_protocol_options"),
         tls: text.contains("UpstreamTlsContext"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_that_a_mesh_has_wrapped_is_the_same() {
+        let fields = json!({"override_host_sources": [{"header": DESTINATION}]});
+        let kind = "type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost";
+        let mut plain = fields.clone();
+        plain["@type"] = kind.into();
+        let wrapped = json!({
+            "@type": "type.googleapis.com/xds.type.v3.TypedStruct", "type_url": kind, "value": fields,
+        });
+        for typed in [plain, wrapped] {
+            let policy = json!({"name": "override_host", "typed_config": typed});
+            let policies = json!([{"typed_extension_config": policy}]);
+            let upstream = upstream(&json!({"load_balancing_policy": {"policies": policies}}));
+            assert!(upstream.follows && upstream.reads_destination);
+        }
     }
 }
