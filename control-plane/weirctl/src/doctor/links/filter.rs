@@ -117,7 +117,12 @@ fn settings(envoy: &Envoy, connections: &Connections, plugin: &Plugin) -> Vec<Fi
         .flat_map(|route| &route.clusters)
         .map(String::as_str)
         .collect::<BTreeSet<_>>();
-    let known = !named.contains("*") && !routed.is_empty();
+    // A mesh puts the filter into every outbound listener, with one configuration: one of them is enough.
+    let elsewhere = envoy.plugins().any(|(other, one)| {
+        let mut clusters = other.routes.iter().flat_map(|route| &route.clusters);
+        one.settings == plugin.settings && clusters.any(|name| named.contains(&**name))
+    });
+    let known = !named.contains("*") && !routed.is_empty() && !elsewhere;
     if known && !named.is_empty() && routed.is_disjoint(&named) {
         look.broken(
             format!(

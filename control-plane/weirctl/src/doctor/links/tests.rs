@@ -295,6 +295,23 @@ fn a_diagnosis_without_callers_says_that_it_is_half_of_one() {
 }
 
 #[test]
+fn a_filter_in_a_listener_of_another_upstream_too_is_no_fault() {
+    let mut both = envoy(RULES, json!({}));
+    let mut other = both.connections[0].clone();
+    other.listener = "egress of weir-control".into();
+    other.routes[0].clusters = ["weir-control".to_owned()].into();
+    both.connections.push(other);
+    let told = |envoy: &Envoy| {
+        let found = all(&evidence(vec![], vec![envoy.clone()]));
+        let mut settings = found.iter().filter(|one| one.link == "filter's settings");
+        settings.any(|one| one.said.contains("none of which"))
+    };
+    assert!(!told(&both));
+    both.connections.remove(0);
+    assert!(told(&both));
+}
+
+#[test]
 fn a_resolver_in_the_way_shows_as_the_policy() {
     let ring = evidence(vec![], vec![envoy(RULES, json!({}))]);
     says(&ring, Verdict::Broken, "cluster's policy", "ring_hash");
