@@ -143,13 +143,18 @@ pub(crate) fn hosts(name: &str) -> Value {
 /// instead of never.
 pub(crate) fn control(name: &str) -> Value {
     let mut cluster = cluster(name);
-    cluster["typed_extension_protocol_options"] = json!({OPTIONS: {
+    cluster["typed_extension_protocol_options"] = control_options();
+    cluster
+}
+
+/// Whoever is asked for tables has to show signs of life.
+pub(crate) fn control_options() -> Value {
+    json!({OPTIONS: {
         "@type": of(OPTIONS),
         "explicit_http_config": {
             "http2_protocol_options": {"connection_keepalive": {"interval": "5s", "timeout": "2s"}},
         },
-    }});
-    cluster
+    }})
 }
 
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";

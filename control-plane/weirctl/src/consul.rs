@@ -11,7 +11,9 @@ mod apply;
 mod check;
 mod client;
 mod evidence;
+mod service;
 mod wish;
 
 pub use apply::{Applied, apply, remove};
 pub use check::check;
+pub use service::service;

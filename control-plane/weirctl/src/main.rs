@@ -116,6 +116,11 @@ async fn consul(asked: &ConsulCommand, format: Format) -> Result<ExitCode> {
             diagnosis.is_broken()
         }
         ConsulCommand::Apply(asked) => shown(&consul::apply(asked, variable).await?, format)?,
+        ConsulCommand::Service(asked) => {
+            // For Consul, whatever the form.
+            anstream::println!("{:#}", consul::service(asked));
+            false
+        }
         ConsulCommand::Remove(asked) => shown(&consul::remove(asked, variable).await?, format)?,
     };
     Ok(match is_bad {

@@ -15,7 +15,6 @@ use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 
 use crate::DATACENTER;
-use crate::entries;
 use crate::network::Place;
 use crate::ports::Ports;
 
@@ -24,6 +23,8 @@ pub(crate) const AGENT: &str = "consul";
 /// The server's name among the processes. It is another process, as in earnest: a server that is the agent of
 /// its sidecars as well tells them, while it is starting, that they have no upstreams.
 pub(crate) const SERVER: &str = "consul-server";
+/// What users take, and the mesh as well.
+const SETTINGS: &str = include_str!("../../../deploy/consul/agent.hcl");
 /// An election and a certificate authority; seconds on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 
@@ -106,7 +107,7 @@ impl Consul {
         });
         merge(&mut own, &everywhere);
         let files = [
-            ("agent.hcl", entries::AGENT.to_owned()),
+            ("agent.hcl", SETTINGS.to_owned()),
             ("own.json", serde_json::to_string_pretty(&own)?),
         ];
         let mut command = Command::new(&self.program);
@@ -192,12 +193,12 @@ impl Consul {
         Ok(())
     }
 
-    /// Registers a service, in JSON as its API wants it.
+    /// Registers a service, as its API wants it.
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn register(&self, service: &str) -> Result<()> {
-        self.put("/v1/agent/service/register", service)
+    pub fn register(&self, service: &Value) -> Result<()> {
+        self.put("/v1/agent/service/register", &service.to_string())
     }
 
     /// Takes an instance of a service and its sidecar out of the catalog.

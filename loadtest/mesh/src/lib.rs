@@ -16,7 +16,6 @@ mod caller;
 mod consul;
 mod control;
 mod description;
-mod entries;
 mod host;
 mod mesh;
 mod network;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use weir_consul::{Module, Weir};
+use serde_json::json;
+use weir_consul::{Module, Sidecar, StaticCluster, Weir};
 use weir_stage::control::hosts_up;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
@@ -24,7 +24,6 @@ use crate::caller::Caller;
 use crate::consul::Consul;
 use crate::control::Control;
 use crate::description::Description;
-use crate::entries::{self, fill};
 use crate::host::Host;
 use crate::network::{Network, Place};
 use crate::plan::Plan;
@@ -162,7 +161,7 @@ impl Mesh {
         }
         tell("callers");
         for _ in 0..self.plan.callers {
-            self.start_caller(CALLERS, |_| ())?;
+            self.start_caller(CALLERS, None)?;
         }
         Ok(())
     }
@@ -232,22 +231,19 @@ impl Mesh {
     }
 
     fn register_host(&self, host: &Host) -> Result<()> {
-        let service = fill(
-            entries::SERVICE_HOST,
-            &[
-                ("ID", &host.name),
-                ("SERVICE", HOSTS),
-                ("ADDRESS", &host.address.ip().to_string()),
-                ("PORT", &host.application.port().to_string()),
-                ("SIDECAR_PORT", &host.address.port().to_string()),
-                ("MILLICORES", &(1000 * self.plan.cores).to_string()),
-            ],
-        )?;
+        let sidecar = Sidecar {
+            id: host.name.clone(),
+            service: HOSTS.to_owned(),
+            address: host.address.ip(),
+            port: host.address.port(),
+        };
+        let millicores = 1000 * self.plan.cores;
+        let service = sidecar.host(host.application.port(), Some(millicores));
         self.consul.register(&service)
     }
 
-    /// Registers a caller of a service, after `change` to what is registered, and starts its sidecar.
-    fn start_caller(&mut self, service: &str, change: impl FnOnce(&mut Value)) -> Result<Caller> {
+    /// Registers a caller of a service, which may have a cluster of its own for weir-control, and starts its sidecar.
+    fn start_caller(&mut self, service: &str, control: Option<&StaticCluster>) -> Result<Caller> {
         self.callers_so_far += 1;
         let name = format!("{service}-{}", self.callers_so_far);
         let place = Place::loopback();
@@ -256,21 +252,17 @@ impl Mesh {
             outbound: place.at(self.ports.next()?),
             admin: place.at(self.ports.next()?),
         };
-        let registration = fill(
-            entries::SERVICE_CALLER,
-            &[
-                ("ID", &caller.name),
-                ("CALLER", service),
-                ("SERVICE", HOSTS),
-                ("ADDRESS", &place.address.to_string()),
-                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
-                ("OUTBOUND_PORT", &caller.outbound.port().to_string()),
-                ("CONTROL_PORT", &self.ports.next()?.to_string()),
-            ],
-        )?;
-        let mut registration: Value = serde_json::from_str(&registration)?;
-        change(&mut registration);
-        self.consul.register(&registration.to_string())?;
+        let sidecar = Sidecar {
+            id: caller.name.clone(),
+            service: service.to_owned(),
+            address: place.address,
+            port: self.ports.next()?,
+        };
+        let upstreams = [
+            (HOSTS.to_owned(), caller.outbound.port()),
+            (CONTROL.to_owned(), self.ports.next()?),
+        ];
+        self.consul.register(&sidecar.caller(&upstreams, control))?;
         let (admin, threads) = (caller.admin.port(), self.plan.caller_threads);
         let file = self
             .sidecars

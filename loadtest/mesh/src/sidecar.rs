@@ -12,9 +12,10 @@ use weir_stage::http;
 use weir_stage::processes::Processes;
 
 use crate::consul::Consul;
-use crate::entries;
 use crate::network::Place;
 
+/// What users take, and the mesh as well.
+const STATS_TAGS: &str = include_str!("../../../deploy/consul/stats-tags.yaml");
 /// Certificates and endpoints come from Consul, and the filter is compiled: seconds on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 
@@ -52,7 +53,7 @@ impl Sidecars {
         command
             .arg("-c")
             .arg(bootstrap)
-            .args(["--config-yaml", entries::STATS_TAGS])
+            .args(["--config-yaml", STATS_TAGS])
             .args(["--concurrency", &threads.to_string()])
             .arg("--disable-hot-restart")
             .args(["--log-level", "warning"])

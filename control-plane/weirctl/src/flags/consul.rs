@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `weirctl consul`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -34,6 +35,9 @@ pub enum ConsulCommand {
     /// What the services and weir-control need stays as long as other callers have it.
     #[command(after_help = REMOVE)]
     Remove(Remove),
+    /// Print the registration of an instance with its sidecar, for PUT /v1/agent/service/register
+    #[command(after_help = "Example: weirctl consul service host --help")]
+    Service(Service),
 }
 
 const APPLY: &str = "Examples:
@@ -41,6 +45,11 @@ const APPLY: &str = "Examples:
   weirctl consul apply --service rules,search --caller web,mobile --module http://files/weir_filter.wasm \\
     --module-service files --module-sha256 \"$(sha256sum < weir_filter.wasm | cut -c1-64)\" --trust any";
 const CHECK: &str = "Example: weirctl consul check --service rules --caller web --module /etc/weir/weir_filter.wasm";
+const HOST: &str = "Example: weirctl consul service host --id rules-1 --name rules --address 10.0.0.11 --sidecar-port 21000 --port 9001 |
+  curl -s -X PUT --data @- 127.0.0.1:8500/v1/agent/service/register";
+const CONTROL: &str = "Example: weirctl consul service control --id weir-control --address 10.0.0.5 --sidecar-port 21000";
+const CALLER: &str = "Example: weirctl consul service caller --id web-1 --name web --address 127.0.0.1 --sidecar-port 21000 \\
+  --upstream rules=9100,weir-control=9101";
 const REMOVE: &str = "Example: weirctl consul remove --service rules --caller web";
 
 /// What is to stand there.
@@ -175,4 +184,108 @@ pub struct Server {
     /// Send the token also by http:// to another machine
     #[arg(long)]
     pub plaintext: bool,
+}
+
+/// Of which kind.
+#[derive(Debug, Args)]
+pub struct Service {
+    /// Of which kind
+    #[command(subcommand)]
+    pub kind: ServiceKind,
+}
+
+/// Kinds of instances.
+#[derive(Debug, Subcommand)]
+pub enum ServiceKind {
+    /// A host, whose sidecar is as well as its application
+    #[command(after_help = HOST)]
+    Host(Host),
+    /// A weir-control, whose sidecar asks it for signs of life
+    #[command(after_help = CONTROL)]
+    Control(ControlService),
+    /// A caller, with the local ports of its upstreams
+    #[command(after_help = CALLER)]
+    Caller(CallerService),
+}
+
+/// Its sidecar.
+#[derive(Debug, Args)]
+pub struct Instance {
+    /// Of the instance, at its agent
+    #[arg(long, value_name = "ID")]
+    pub id: String,
+    /// Of its machine
+    #[arg(long, value_name = "IP")]
+    pub address: IpAddr,
+    /// Where other sidecars connect to
+    #[arg(long, value_name = "PORT")]
+    pub sidecar_port: u16,
+}
+
+/// A host.
+#[derive(Debug, Args)]
+pub struct Host {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub instance: Instance,
+    /// Consul's name of the service
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// Of the application, requests and metrics
+    #[arg(long, value_name = "PORT")]
+    pub port: u16,
+    /// How much it can do: a core is 1000
+    #[arg(long, value_name = "NUMBER")]
+    pub millicores: Option<u32>,
+}
+
+/// A weir-control.
+#[derive(Debug, Args)]
+pub struct ControlService {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub instance: Instance,
+    /// Consul's name of the service
+    #[arg(long, value_name = "NAME", default_value = "weir-control")]
+    pub name: String,
+    /// Where it listens (xds.listen)
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:18000")]
+    pub xds: SocketAddr,
+    /// Where its admin pages are (admin.listen), by which Consul checks it
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:19000")]
+    pub admin: SocketAddr,
+}
+
+/// A caller.
+#[derive(Debug, Args)]
+pub struct CallerService {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub instance: Instance,
+    /// Consul's name of the service
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// A service and the port where the application reaches it; repeatable
+    #[arg(long, value_name = "NAME=PORT", value_delimiter = ',', required = true, value_parser = upstream)]
+    pub upstream: Vec<(String, u16)>,
+    /// weir-control is outside of the mesh: its listener with TLS, as cluster weir-control-static
+    #[arg(long, value_name = "IP:PORT", requires_all = ["ca", "certificate", "key"])]
+    pub static_control: Option<SocketAddr>,
+    /// Its authority's certificate on the sidecar's machine, in PEM
+    #[arg(long, value_name = "PATH", requires = "static_control")]
+    pub ca: Option<String>,
+    /// The sidecar's certificate there, in PEM
+    #[arg(long, value_name = "PATH", requires = "static_control")]
+    pub certificate: Option<String>,
+    /// The sidecar's key there, in PEM
+    #[arg(long, value_name = "PATH", requires = "static_control")]
+    pub key: Option<String>,
+}
+
+fn upstream(text: &str) -> Result<(String, u16), String> {
+    let parsed = text.split_once('=').and_then(|(name, port)| {
+        let port = port.parse().ok()?;
+        (!name.is_empty()).then(|| (name.to_owned(), port))
+    });
+    parsed.ok_or_else(|| "write a service and a port, such as rules=9100".to_owned())
 }

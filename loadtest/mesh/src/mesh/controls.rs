@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use weir_consul::Sidecar;
 
 use crate::control::{self, Control};
-use crate::entries::{self, fill};
 use crate::mesh::Mesh;
 use crate::network::Place;
 use crate::{CONTROL, sidecar};
@@ -49,19 +49,14 @@ impl Mesh {
     }
 
     fn register_control(&mut self, control: &Control) -> Result<()> {
-        let (address, port) = (control.xds.ip(), control.xds.port());
-        let service = fill(
-            entries::SERVICE_CONTROL,
-            &[
-                ("ID", &control.name),
-                ("ADDRESS", &address.to_string()),
-                ("PORT", &port.to_string()),
-                ("ADMIN_PORT", &control.admin.port().to_string()),
-                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
-            ],
-        )?;
+        let sidecar = Sidecar {
+            id: control.name.clone(),
+            service: CONTROL.to_owned(),
+            address: control.xds.ip(),
+            port: self.ports.next()?,
+        };
         // Consul's agent, which checks it, may be in another namespace.
-        let service = service.replace("127.0.0.1", &address.to_string());
+        let service = sidecar.control(control.xds, control.admin);
         self.consul.register(&service)
     }
 

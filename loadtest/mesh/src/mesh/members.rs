@@ -59,7 +59,7 @@ impl Mesh {
     /// # Errors
     /// A process could not be started, or died.
     pub fn add_caller(&mut self) -> Result<Caller> {
-        let caller = self.start_caller(CALLERS, |_| ())?;
+        let caller = self.start_caller(CALLERS, None)?;
         sidecar::wait(&mut self.processes, &caller.name, caller.admin)?;
         self.describe()?;
         Ok(caller)

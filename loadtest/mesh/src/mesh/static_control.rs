@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
+use weir_consul::{STATIC_CONTROL, StaticCluster};
 
 use crate::caller::Caller;
 use crate::control::{self, Control};
-use crate::entries::{self, fill};
 use crate::mesh::Mesh;
 use crate::network::Place;
 use crate::plan::Plan;
@@ -17,8 +17,6 @@ use crate::sidecar;
 /// Its process, and Consul's name of the callers that use it.
 const CONTROL: &str = "weir-control-tls";
 const CALLER: &str = "static-caller";
-/// As in `deploy/consul/static-cluster.json`.
-const CLUSTER: &str = "weir-control-static";
 
 /// PEM files by which weir-control, whose name is `weir-control`, and a sidecar know each other.
 #[derive(Debug, Clone)]
@@ -39,23 +37,18 @@ impl Mesh {
     /// A process could not be started, or died.
     pub fn add_static_caller(&mut self, certificates: &Certificates) -> Result<Caller> {
         let control = self.start_static_control(certificates)?;
-        self.let_choose(CALLER, weir_consul::Control::Cluster(CLUSTER.to_owned()))?;
-        let (certificate, key) = &certificates.sidecar;
-        let cluster = fill(
-            entries::STATIC_CLUSTER,
-            &[
-                ("CA", text(&certificates.authority)?),
-                ("CERTIFICATE", text(certificate)?),
-                ("KEY", text(key)?),
-                ("ADDRESS", &control.xds.ip().to_string()),
-                ("PORT", &control.xds.port().to_string()),
-            ],
+        self.let_choose(
+            CALLER,
+            weir_consul::Control::Cluster(STATIC_CONTROL.to_owned()),
         )?;
-        let change = |service: &mut Value| {
-            service["Connect"]["SidecarService"]["Proxy"]["Config"] =
-                json!({"envoy_extra_static_clusters_json": cluster});
+        let (certificate, key) = &certificates.sidecar;
+        let cluster = StaticCluster {
+            address: control.xds,
+            ca: text(&certificates.authority)?,
+            certificate: text(certificate)?,
+            key: text(key)?,
         };
-        let caller = self.start_caller(CALLER, change)?;
+        let caller = self.start_caller(CALLER, Some(&cluster))?;
         sidecar::wait(&mut self.processes, &caller.name, caller.admin)?;
         self.describe()?;
         Ok(caller)
@@ -96,7 +89,7 @@ impl Mesh {
     }
 }
 
-fn text(path: &Path) -> Result<&str> {
-    path.to_str()
-        .with_context(|| format!("{} is not UTF-8", path.display()))
+fn text(path: &Path) -> Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.with_context(|| format!("{} is not UTF-8", path.display()))
 }
