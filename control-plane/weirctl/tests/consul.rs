@@ -124,6 +124,7 @@ impl Mesh {
         let checks = &mut service["Connect"]["SidecarService"]["Checks"];
         assert!(checks[0]["TCP"].is_string(), "{checks}");
         checks[0] = passing;
+        checks[0]["CheckID"] = format!("{name}-life").into();
         let path = "/v1/agent/service/register";
         self.agent.put(path, service, &self.token).await;
     }
@@ -439,11 +440,7 @@ async fn intentions_protocols_and_instances_that_keep_sidecars_away_are_named() 
     mesh.write(mine).await;
     assert_eq!(mesh.weirctl("check", &[]).broken("extensions").len(), 1);
     mesh.agent
-        .put(
-            "/v1/agent/check/fail/service:weir-control-sidecar-proxy",
-            json!({}),
-            "",
-        )
+        .put("/v1/agent/check/fail/weir-control-life", json!({}), "")
         .await;
     let ill = |said: &Said| said.broken("instances").concat().contains("is critical");
     mesh.checked("an ill instance", ill).await;
