@@ -264,6 +264,25 @@ async fn entries_are_written_once_checked_and_taken_out_without_a_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_another_caller_needs_stays_when_one_goes() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let other = ["--caller", "mobile"];
+    assert_eq!(mesh.weirctl("apply", &other).outcomes(), ["created"; 6]);
+    let one = mesh.weirctl("remove", &[]);
+    let expected = ["removed", "changed", "changed", "same", "same"];
+    assert_eq!(one.outcomes(), expected, "{}", one.errors);
+    assert!(
+        one.of("service-defaults", "rules")
+            .contains("other callers need it")
+    );
+    let rest = mesh.weirctl("remove", &other);
+    assert_eq!(rest.code, Some(0), "{}", rest.errors);
+    assert!(mesh.entries().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_have_written_stays_to_the_last_field() {
     let Some(mesh) = Mesh::start().await else {
         return;

@@ -45,8 +45,8 @@ fn policy(at: &str, upstream: &Upstream) -> Vec<Finding> {
                 "it balances by {}, so what the filter says is not followed",
                 upstream.balances
             ),
-            "give it load_balancing_policy override_host: part 4 of envoy-config/static/envoy.yaml. In Consul a \
-             service-resolver with a loadBalancer, or an escape hatch without it, is in the way",
+            "give it load_balancing_policy override_host: part 4 of envoy-config/static/envoy.yaml. Where Consul \
+             says it, weirctl consul check names what is in the way",
         ).alerts(Runbook::WeirChoicesIgnored);
     } else if !upstream.reads_destination {
         let headers = upstream.headers.iter().map(String::as_str);
