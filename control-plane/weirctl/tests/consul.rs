@@ -283,6 +283,29 @@ async fn what_another_caller_needs_stays_when_one_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_several_who_apply_at_once_one_has_its_way_and_every_entry_stands() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let said: Vec<_> = std::thread::scope(|scope| {
+        let mesh = &mesh;
+        let apply = |trust| scope.spawn(move || mesh.weirctl("apply", &["--trust", trust]));
+        let running = ["any", "mtls", "none"].map(apply);
+        running.map(|one| one.join().unwrap()).into()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = said.iter().partition(|one| one.code == Some(0));
+    assert!(!won.is_empty());
+    for one in lost {
+        assert!(
+            one.errors.contains("changed it meanwhile"),
+            "{}",
+            one.errors
+        );
+    }
+    assert_eq!(mesh.entries().await.len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_have_written_stays_to_the_last_field() {
     let Some(mesh) = Mesh::start().await else {
         return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entries are planned one by one; all are written, or none.
+//! Entries are planned one by one; where one is refused, none is written.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 use weir_consul::{Kind, Outcome, Share, Written};
@@ -65,7 +65,8 @@ impl Applied {
 /// Writes what is asked for.
 ///
 /// # Errors
-/// Consul does not answer, or refuses; what was written is put back.
+/// Consul does not answer, or refuses, and what was written is put back; or somebody else changes an entry meanwhile, and
+/// those before it are written.
 pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> Result<Applied> {
     let client = Client::new(&asked.server, variable)?;
     let weir = wish::weir(&asked.names, &asked.filter)?;
@@ -134,11 +135,18 @@ async fn execute(client: &Client, change: &Change, steps: Vec<Step>) -> Result<A
     if !refused && !change.dry_run {
         let mut written = Vec::new();
         for step in &steps {
-            if let Err(error) = step.write(client).await {
-                let undone = undo(client, &written).await;
-                return Err(error.context(undone));
+            let Share { kind, name, .. } = &step.share;
+            match step.write(client).await {
+                Ok(true) => written.push(step),
+                // Whoever it was may build on what stands before it, which does no harm: it is not put back.
+                Ok(false) => bail!(
+                    "{kind} {name}: somebody has changed it meanwhile; those before it are written: try again"
+                ),
+                Err(error) => {
+                    let undone = undo(client, &written).await;
+                    return Err(error.context(format!("{kind} {name}")).context(undone));
+                }
             }
-            written.push(step);
         }
     }
     Ok(Applied {
@@ -153,21 +161,16 @@ impl Step {
         matches!(&self.plan, Ok(plan) if plan.outcome != Outcome::Same)
     }
 
-    async fn write(&self, client: &Client) -> Result<()> {
-        let Ok(plan) = &self.plan else { return Ok(()) };
-        if !self.changes() {
-            return Ok(());
-        }
-        let Share { kind, name, .. } = &self.share;
-        let entry = plan.entry.as_ref();
-        let replaced = client
-            .replace(&self.share, self.stands.as_ref(), entry)
-            .await;
-        match replaced.with_context(|| format!("{kind} {name}"))? {
-            true => Ok(()),
-            false => {
-                bail!("{kind} {name}: somebody has changed it meanwhile: look at it, and try again")
+    /// Whether nobody else has changed it meanwhile.
+    async fn write(&self, client: &Client) -> Result<bool> {
+        match &self.plan {
+            Ok(plan) if self.changes() => {
+                let entry = plan.entry.as_ref();
+                client
+                    .replace(&self.share, self.stands.as_ref(), entry)
+                    .await
             }
+            _ => Ok(true),
         }
     }
 

@@ -21,8 +21,8 @@ pub enum ConsulCommand {
     /// Write the configuration entries; exit code 1 if one is refused, or has no effect
     ///
     /// What is given is the whole of Weir's share in the callers' entries: a service that is left out goes from there.
-    /// Whatever else stands in an entry stays. Where one entry cannot be merged without loss, none is written; if somebody
-    /// changes one meanwhile, those that were written are put back.
+    /// Whatever else stands in an entry stays. Where one entry cannot be merged without loss, none is written; where Consul
+    /// refuses one, those before it are put back.
     #[command(after_help = APPLY)]
     Apply(Apply),
     /// Verify the entries and what stands beside them, line by line; exit code 1 if something does not hold
