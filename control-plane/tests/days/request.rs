@@ -73,6 +73,11 @@ impl RequestHost for Request {
         })))
     }
 
+    /// It has none.
+    fn body(&self, _: usize, _: usize) -> Result<Vec<u8>, Failed> {
+        Ok(Vec::new())
+    }
+
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {
         let mut headers = match map {
             Map::Request => self.0.request.borrow_mut(),

@@ -292,7 +292,7 @@ fn what_is_read_may_then_wait_for_a_host_with_its_body_but_not_a_large_one() {
 #[test]
 fn one_whose_time_is_over_may_still_wait_for_a_host() {
     let mut worker = worker(PROMPT, &holding(1, 0));
-    let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
+    let (request, exchange, _) = begin(&mut worker, 7, JSON);
     worker.tick(1000);
     assert_eq!(
         (request.resumed(), request.reason().as_str()),
