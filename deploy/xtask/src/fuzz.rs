@@ -182,7 +182,7 @@ mod tests {
         assert!(all.len() >= 30 && all.is_sorted());
         assert_eq!(targets(&seeds, &["report".into()]).unwrap(), ["report"]);
         let error = targets(&seeds, &["reprot".into()]).unwrap_err().to_string();
-        assert!(error.starts_with("there is no target `reprot`; there are cache_page, "));
+        assert!(error.starts_with("there is no target `reprot`; there are body, "));
     }
 
     #[test]

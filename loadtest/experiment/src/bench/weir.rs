@@ -23,14 +23,36 @@ pub(crate) fn sidecar(
     hosts: &[SocketAddr],
     control: SocketAddr,
 ) -> Value {
+    let filter = filter(node, programs, &json!({"table": table}));
+    with(node, filter, hosts, control)
+}
+
+/// The same where keys are the blocks of prompts; `prompt` as in the plugin's configuration.
+pub(crate) fn prompt_sidecar(
+    node: &str,
+    programs: &Programs,
+    prompt: &Value,
+    hosts: &[SocketAddr],
+    control: SocketAddr,
+) -> Value {
+    let cluster = json!({"table": HOSTS, "key": {"prompt": prompt}});
+    let mut filter = filter(node, programs, &cluster);
+    filter["typed_config"]["config"]["allow_on_headers_stop_iteration"] = true.into();
+    with(node, filter, hosts, control)
+}
+
+fn filter(node: &str, programs: &Programs, cluster: &Value) -> Value {
     let configuration = json!({
         "control_cluster": "weir-control",
-        "clusters": {HOSTS: {"table": table}},
+        "clusters": {HOSTS: cluster},
     });
+    filters::wasm(node, &programs.filter, &configuration)
+}
+
+fn with(node: &str, filter: Value, hosts: &[SocketAddr], control: SocketAddr) -> Value {
     let clusters = vec![
         clusters::named_and_stripped(hosts),
         clusters::grpc("weir-control", control),
     ];
-    let filter = filters::wasm(node, &programs.filter, &configuration);
     bootstrap(node, vec![filter], clusters)
 }

@@ -10,6 +10,11 @@ pub(super) struct Plan {
     pub(super) hosts: usize,
     /// Of each host: what weir-llm-host has by default.
     pub(super) capacity_blocks: u32,
+    /// Of the text of a host's block.
+    pub(super) block_bytes: u32,
+    /// For so long Weir takes the blocks of a prompt for cached where it sent them, where hosts do not say: about as long
+    /// as they are, of so many requests.
+    pub(super) assumed_cached: &'static str,
     /// Of the trace.
     pub(super) minutes: u64,
     /// Times of the trace and of the hosts are divided by this, and so are polls: a way that decides
@@ -33,6 +38,8 @@ impl Plan {
         let full = Self {
             hosts: MOST_HOSTS,
             capacity_blocks: 2500,
+            block_bytes: 2048,
+            assumed_cached: "40s",
             minutes: 8,
             speed_up: 5,
             rounds: 2,

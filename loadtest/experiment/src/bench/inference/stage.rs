@@ -69,12 +69,18 @@ impl Stage {
                 epp = Some(picker);
                 bootstrap
             }
-            Way::Weir | Way::Dynamic => {
+            Way::Weir | Way::Prompt | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &hosts)});
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
                 asked = Some(control.process);
-                weir::sidecar(node, programs, HOSTS, &hosts, control.xds)
+                match way {
+                    Way::Prompt => {
+                        let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "1MiB"});
+                        weir::prompt_sidecar(node, programs, &key, &hosts, control.xds)
+                    }
+                    _ => weir::sidecar(node, programs, HOSTS, &hosts, control.xds),
+                }
             }
         };
         let text = bootstrap.to_string();
@@ -128,6 +134,10 @@ fn start_hosts(
 /// The defaults, or what is beside them.
 fn cluster(plan: &Plan, way: Way, hosts: &[SocketAddr]) -> Value {
     let mut cluster = weir::cluster(hosts, &json!({"interval": plan.weir_poll}));
+    if way == Way::Prompt {
+        cluster["cache"] = Value::Null;
+        cluster["policy"] = json!({"assumed_cached": plan.assumed_cached});
+    }
     if way == Way::Dynamic {
         cluster["policy"] = json!({
             "selection": "dynamic",
@@ -145,7 +155,12 @@ mod tests {
     #[test]
     fn the_picker_is_told_what_hosts_have() {
         let capacity = Plan::new(false).capacity_blocks;
-        let told = format!("lruCapacityPerServer: {capacity}\n");
-        assert!(EPP_CONFIG.contains(&told), "{EPP_CONFIG}");
+        let block = Plan::new(false).block_bytes;
+        for told in [
+            format!("lruCapacityPerServer: {capacity}\n"),
+            format!("blockSize: {block}\n"),
+        ] {
+            assert!(EPP_CONFIG.contains(&told), "{EPP_CONFIG}");
+        }
     }
 }

@@ -4,22 +4,25 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     LeastRequest,
-    /// By Weir's key.
+    /// By the key in Weir's header.
     RingHash,
     /// With its prefix scorer.
     Epp,
     /// With its defaults.
     Weir,
+    /// With its defaults, and keys from bodies; hosts do not say what they have.
+    Prompt,
     /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
     Dynamic,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::LeastRequest,
         Self::RingHash,
         Self::Epp,
         Self::Weir,
+        Self::Prompt,
         Self::Dynamic,
     ];
 
@@ -28,7 +31,8 @@ impl Way {
             Self::LeastRequest => "Envoy least_request",
             Self::RingHash => "Envoy ring_hash",
             Self::Epp => "EPP 1.3.0",
-            Self::Weir => "Weir",
+            Self::Weir => "Weir, a key in a header",
+            Self::Prompt => "Weir, keys from bodies",
             Self::Dynamic => "Weir, dynamic",
         }
     }
@@ -39,12 +43,13 @@ impl Way {
             Self::RingHash => "ring-hash",
             Self::Epp => "epp",
             Self::Weir => "weir",
+            Self::Prompt => "weir-prompt",
             Self::Dynamic => "weir-dynamic",
         }
     }
 
     /// Whether the filter decides, and counts why.
     pub(super) fn is_weir(self) -> bool {
-        matches!(self, Self::Weir | Self::Dynamic)
+        matches!(self, Self::Weir | Self::Prompt | Self::Dynamic)
     }
 }

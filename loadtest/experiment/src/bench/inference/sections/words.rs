@@ -47,10 +47,11 @@ impl Measured<'_> {
              the hosts' own block size and capacity, and a limit of blocks that no prompt reaches."
                 .to_owned(),
             format!(
-                "Weir: the defaults (selection estimate, overload none); beside it selection dynamic, overload breaker \
-                 above {} queued requests. The key is the session's first own block, as there are no prefix keys \
-                 yet. ring_hash hashes the same key.",
-                self.plan.breaker_queued
+                "Weir: the defaults (selection estimate, overload none). A key in a header is the session's first own block, \
+                 and hosts say which they have; ring_hash hashes the same key. Keys from bodies are blocks of {} bytes of \
+                 the prompt, its first 64, assumed to be where they were sent for {}, and hosts say nothing of \
+                 them. Beside it selection dynamic, overload breaker above {} queued requests.",
+                self.plan.block_bytes, self.plan.assumed_cached, self.plan.breaker_queued
             ),
             format!(
                 "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks its hosts \
@@ -79,8 +80,8 @@ impl Measured<'_> {
 
     pub(super) fn notes_on_costs(&self) -> Vec<String> {
         let mut notes = vec![
-            "Not alike: EPP is sent and parses every body, and knows all blocks of a prompt; Weir reads headers \
-             and knows one key, which whoever sends it has to find out."
+            "Not alike: EPP is sent and parses every body, and knows all blocks of a prompt; Weir with keys from bodies \
+             reads it where it is; with a key in a header it knows one, which whoever sends it has to find out."
                 .to_owned(),
         ];
         if self.busiest() > TOO_BUSY {
