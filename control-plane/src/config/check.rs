@@ -5,6 +5,7 @@ mod authorization;
 mod cluster;
 mod consul;
 mod dns;
+mod engine;
 mod kubeconfig;
 mod kubernetes;
 mod plan;

@@ -140,6 +140,14 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.scrape.path: \"metrics\" is not the path of a URL, as in /metrics",
         ),
         (
+            "clusters:\n  r: { scrape: { metrics: { engine: vlm } } }\n",
+            "c.yaml:2: clusters.r.scrape.metrics.engine: \"vlm\" is unknown; one of weir, vllm, sglang",
+        ),
+        (
+            "clusters:\n  r: { scrape: { metrics: { running: a, in_progress: b } } }\n",
+            "c.yaml:2: clusters.r.scrape.metrics.in_progress: is the sum of running and queued where running is written: write one of them",
+        ),
+        (
             "clusters:\n  r: { scrape: { metrics: { queued: a-b } } }\n",
             "c.yaml:2: clusters.r.scrape.metrics.queued: \"a-b\" is not the name of a Prometheus metric",
         ),
@@ -1063,6 +1071,58 @@ fn what_is_left_out_of_consul_has_the_documented_default() {
     assert_eq!(
         (question.weight_millicores, consul.wait),
         (0, Duration::from_secs(30))
+    );
+}
+
+#[test]
+fn an_engine_brings_its_names_and_each_can_be_written_all_the_same() {
+    let named = |metrics: &str| {
+        let text = format!(
+            "clusters: {{ r: {{ hosts_file: hosts.yaml, scrape: {{ metrics: {metrics} }} }} }}\n"
+        );
+        let config = said(&text, "").unwrap();
+        let scrape = config.clusters["r"].scrape.clone().unwrap();
+        (
+            scrape.in_progress,
+            scrape.adds_queued,
+            scrape.queued,
+            scrape.queuing_delay,
+        )
+    };
+    let names = |in_progress: &str, adds_queued, queued: &str, delay: &str| {
+        (
+            in_progress.to_owned(),
+            adds_queued,
+            queued.to_owned(),
+            delay.to_owned(),
+        )
+    };
+    let weirs = ("weir_host_queued", "weir_host_queuing_delay_seconds");
+    let vllms = (
+        "vllm:num_requests_waiting",
+        "vllm:request_queue_time_seconds",
+    );
+    assert_eq!(
+        named("{}"),
+        names("weir_host_in_progress", false, weirs.0, weirs.1)
+    );
+    assert_eq!(named("{ running: x }"), names("x", true, weirs.0, weirs.1));
+    assert_eq!(
+        named("{ engine: vllm }"),
+        names("vllm:num_requests_running", true, vllms.0, vllms.1)
+    );
+    assert_eq!(
+        named("{ engine: vllm, in_progress: x, queued: y }"),
+        names("x", false, "y", vllms.1)
+    );
+    assert_eq!(
+        named("{ engine: sglang, running: x }"),
+        names(
+            "x",
+            true,
+            "sglang:num_queue_reqs",
+            "sglang:queue_time_seconds"
+        )
     );
 }
 

@@ -374,8 +374,13 @@ section! {
 section! {
     /// Names of metrics.
     Metrics {
-        /// Gauge
+        /// Whose names stand where none is written: `weir` ([the host contract](../envoy-config/host/README.md)), or an
+        /// engine of language models
+        engine: Option<Text>,
+        /// Gauge. By `vllm` and `sglang`: `running` and `queued`
         in_progress: Option<Text>,
+        /// Gauge of jobs that run and are not queued, in place of `in_progress`, which is then the sum of this and `queued`
+        running: Option<Text>,
         /// Gauge by class
         queued: Option<Text>,
         /// Label with the class, 0 to 31

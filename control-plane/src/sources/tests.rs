@@ -138,6 +138,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
     let scrape = Scrape {
         poll: poll(LONG),
         in_progress: "p".into(),
+        adds_queued: false,
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),

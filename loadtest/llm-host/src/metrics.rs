@@ -61,6 +61,12 @@ impl Metrics {
         r.register("vllm:num_requests_waiting", waiting, self.waiting.clone());
         let running = "Requests in prefill and decode";
         r.register("vllm:num_requests_running", running, self.running.clone());
+        let waited = "Time from arrival to the begin of the prefill";
+        r.register(
+            "vllm:request_queue_time_seconds",
+            waited,
+            self.queuing_delay.clone(),
+        );
         let usage = "Share of the blocks that running requests hold";
         r.register("vllm:kv_cache_usage_perc", usage, self.kv_usage.clone());
         let label = |name: &'static str, value: String| (Cow::Borrowed(name), Cow::Owned(value));

@@ -29,8 +29,10 @@ pub struct Poll {
 pub struct Scrape {
     /// When and where.
     pub poll: Poll,
-    /// Gauge of jobs running or queued.
+    /// Gauge of jobs running or queued; with [`Self::adds_queued`], of jobs that run.
     pub in_progress: String,
+    /// Jobs in progress are those that run and those of [`Self::queued`], which two gauges tell.
+    pub adds_queued: bool,
     /// Gauge of queued jobs.
     pub queued: String,
     /// Its label that has the business class as a number.

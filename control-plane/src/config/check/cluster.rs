@@ -18,6 +18,7 @@ use weir_settings::Scope;
 
 use super::consul::consul;
 use super::dns::dns;
+use super::engine::Engine;
 use super::kubernetes::kubernetes;
 use super::plan::{plan, planner};
 use super::prometheus::prometheus;
@@ -615,6 +616,15 @@ fn scrape(
         )
     };
     let metrics = &written.metrics;
+    let engine = names.choice(&metrics.engine, "engine", Engine::Weir, &Engine::ALL)?;
+    let running = name(&metrics.running, "running", engine.running().unwrap_or(""))?;
+    let in_progress = name(&metrics.in_progress, "in_progress", Engine::IN_PROGRESS)?;
+    if metrics.running.is_some() && metrics.in_progress.is_some() {
+        let why = "is the sum of running and queued where running is written: write one of them";
+        return Err(names.refuse(&metrics.in_progress, "in_progress", why));
+    }
+    let adds_queued =
+        metrics.running.is_some() || engine.running().is_some() && metrics.in_progress.is_none();
     let fields = PollFields {
         interval: &written.interval,
         timeout: &written.timeout,
@@ -624,8 +634,12 @@ fn scrape(
     };
     Ok(Scrape {
         poll: poll(fields, scope, "/metrics", 4 << 20, reader)?,
-        in_progress: name(&metrics.in_progress, "in_progress", "weir_host_in_progress")?,
-        queued: name(&metrics.queued, "queued", "weir_host_queued")?,
+        in_progress: match adds_queued {
+            true => running,
+            false => in_progress,
+        },
+        adds_queued,
+        queued: name(&metrics.queued, "queued", engine.queued())?,
         queued_priority_label: name(
             &metrics.queued_priority_label,
             "queued_priority_label",
@@ -634,7 +648,7 @@ fn scrape(
         queuing_delay: name(
             &metrics.queuing_delay,
             "queuing_delay",
-            "weir_host_queuing_delay_seconds",
+            engine.queuing_delay(),
         )?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,
         work: name(&metrics.work, "work", Scrape::WORK)?,

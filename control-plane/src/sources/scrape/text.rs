@@ -15,7 +15,7 @@ const MOST_CORES: f64 = 4096.0;
 /// The figures of the named metrics on a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// Jobs running or queued: the sum where the metric has several label sets.
+    /// Jobs running or queued: the sum where metrics have several label sets.
     pub in_progress: Option<u32>,
     /// Jobs queued by business class; without the label they count as the most important.
     pub queued: Option<Vec<u32>>,
@@ -46,6 +46,12 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let queued = gathered.queued.samples();
     let queued = queued.and_then(|samples| by_class(&names.queued, samples));
     let queued = complaints.sort(queued);
+    let in_progress = in_progress
+        .map(total)
+        .and_then(|jobs| match names.adds_queued {
+            true => Some(jobs + queued.as_ref()?.iter().sum::<f64>()),
+            false => Some(jobs),
+        });
     // Few hosts tell these, and nobody misses them; but what is told is to be read.
     let busy_cores = gathered.busy_cores.told();
     let busy_cores = busy_cores.and_then(|told| complaints.sort(told));
@@ -60,7 +66,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let draining = gathered.draining.told();
     let draining = draining.and_then(|told| complaints.sort(told));
     Page {
-        in_progress: in_progress.map(|samples| total(samples) as u32),
+        in_progress: in_progress.map(|jobs| jobs as u32),
         queued: queued.map(|queued| queued.into_iter().map(|jobs| jobs as u32).collect()),
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),

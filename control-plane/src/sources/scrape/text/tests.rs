@@ -14,6 +14,7 @@ fn names() -> Scrape {
             tls: None,
         },
         in_progress: "p".into(),
+        adds_queued: false,
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
@@ -42,6 +43,24 @@ fn a_page_gives_every_figure() {
             jobs: 4.0
         })
     );
+}
+
+#[test]
+fn of_an_engine_that_tells_running_and_queued_jobs_apart_both_are_in_progress() {
+    let names = Scrape {
+        adds_queued: true,
+        ..names()
+    };
+    // One for each of two models.
+    let page = read(
+        "p{m=\"1\"} 5\np{m=\"2\"} 2\nq{m=\"1\"} 3\nq{m=\"2\"} 0\nd_sum 1\nd_count 1\n",
+        &names,
+    );
+    assert_eq!(page.complaints, Vec::<String>::new());
+    assert_eq!((page.in_progress, page.queued), (Some(10), Some(vec![3])));
+    let page = read("p 5\nd_sum 1\nd_count 1\n", &names);
+    assert_eq!(page.complaints, ["q: not on the page"]);
+    assert_eq!(page.in_progress, None, "only some of them are known");
 }
 
 #[test]

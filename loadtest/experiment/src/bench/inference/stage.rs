@@ -136,6 +136,7 @@ fn cluster(plan: &Plan, way: Way, hosts: &[SocketAddr]) -> Value {
     let mut cluster = weir::cluster(hosts, &json!({"interval": plan.weir_poll}));
     if way == Way::Prompt {
         cluster["cache"] = Value::Null;
+        cluster["scrape"]["metrics"] = json!({"engine": "vllm"});
         cluster["policy"] = json!({"assumed_cached": plan.assumed_cached});
     }
     if way == Way::Dynamic {
