@@ -14,7 +14,7 @@
 //!        (proxy-wasm)    │          │                │        │  ^
 //!                        │          │ release.rs     │        v  │ reports
 //!                        │          v                └── shared.rs: tables, records of all VMs
-//!                        └── exchange.rs: one request         │  ^
+//!                        └── exchange.rs: one request         │  ^      (reading.rs: the key in its body)
 //!                               └── caller ── Vm::decide ── vm.rs ── feedback.rs: in flight, ORCA
 //!
 //!  everything but adapter.rs ──> host.rs: Host, RequestHost <── adapter.rs, or a fake proxy in tests

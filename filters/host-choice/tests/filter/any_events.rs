@@ -9,13 +9,18 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError};
 use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1;
-use weir_testkit::{Action, HttpStream, Vm};
+use weir_testkit::{Action, Host, HttpStream, Vm};
 
 use weir_harness::{
-    A, B, C, Proxy, RULES, SHARING, TICKS, VM_ID, busy, cached, milliseconds, resource, table, up,
+    A, B, C, CONTROL, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, busy, cached, milliseconds,
+    resource, table, up, vm,
 };
 
-const OTHER: &str = r#"{"clusters":{"rules":{}},"debug":true,"trust":"none"}"#;
+/// Keys are in bodies.
+const OTHER: &str =
+    r#"{"clusters":{"rules":{"key":{"prompt":{"block_bytes":64}}}},"debug":true,"trust":"none"}"#;
+const BODY: &str =
+    r#"{"model":"m","prompt":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}"#;
 /// By default.
 const LEASE: Duration = milliseconds(1_000);
 const SHARED_KEYS: [&str; 8] = [
@@ -38,6 +43,15 @@ enum Event {
         vm: usize,
         key: u8,
         junk: Vec<u8>,
+    },
+    /// A request with a body, of which nothing is here yet.
+    Begin(usize),
+    /// A part of a body: what is due of a good one, or anything.
+    Body {
+        request: usize,
+        length: usize,
+        junk: Option<Vec<u8>>,
+        end: bool,
     },
     Response {
         request: usize,
@@ -95,6 +109,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => prop_oneof![0..10_000u64, 0..400_000_000u64].prop_map(Event::Jump),
         2 => (0..3usize).prop_map(Event::Tick),
         12 => (0..3usize, 0..6u8, bytes()).prop_map(|(vm, key, junk)| Event::Request { vm, key, junk }),
+        4 => (0..3usize).prop_map(Event::Begin),
+        8 => (any::<usize>(), 0..120usize, prop::option::weighted(0.1, bytes()), any::<bool>())
+            .prop_map(|(request, length, junk, end)| Event::Body { request, length, junk, end }),
         6 => (any::<usize>(), 0..5usize, 100..600u16, bytes())
             .prop_map(|(request, host, status, orca)| Event::Response { request, host, status, orca }),
         8 => (any::<usize>(), prop_oneof![Just(0), Just(0x20), any::<u64>()])
@@ -124,6 +141,8 @@ struct Open {
     vm: usize,
     /// It had its answer.
     answered: bool,
+    /// Bytes of its body that were sent; none: all of it was.
+    sent: Option<usize>,
 }
 
 struct World {
@@ -136,9 +155,9 @@ struct World {
 }
 
 impl World {
-    fn start() -> Self {
+    fn start(bodies: bool) -> Self {
         Self {
-            proxy: Proxy::start(RULES),
+            proxy: proxy(if bodies { OTHER } else { RULES }),
             open: Vec::new(),
             held_by_the_dead: 0,
             calm: Duration::ZERO,
@@ -203,6 +222,13 @@ impl World {
             Event::Jump(time) => self.proxy.host.clock().advance(milliseconds(time)),
             Event::Tick(vm) => self.proxy.vms[vm].tick().expect("no trap"),
             Event::Request { vm, key, junk } => self.request(vm, key, &junk),
+            Event::Begin(vm) => self.begin(vm),
+            Event::Body {
+                request,
+                length,
+                junk,
+                end,
+            } => self.body(request, length, junk, end),
             Event::Response {
                 request,
                 host,
@@ -269,12 +295,35 @@ impl World {
             .with("x-weir-user", junk)
             .with("x-gateway-destination-endpoint", junk);
         let request = self.proxy.vms[vm].request(headers).expect("no trap");
+        self.opened(vm, request, None);
+    }
+
+    fn begin(&mut self, vm: usize) {
+        let headers = [(":path", "/"), ("content-type", "application/json")];
+        let request = self.proxy.vms[vm].request_open(headers).expect("no trap");
+        self.opened(vm, request, Some(0));
+    }
+
+    fn opened(&mut self, vm: usize, request: HttpStream, sent: Option<usize>) {
         let answered = request.local_reply().is_some();
         self.open.push(Open {
             request,
             vm,
             answered,
+            sent,
         });
+    }
+
+    fn body(&mut self, request: usize, length: usize, junk: Option<Vec<u8>>, end: bool) {
+        let mut bodies = self.open.iter_mut().filter(|open| open.sent.is_some());
+        let Some(Open { request, sent, .. }) = bodies.nth(request % 4) else {
+            return;
+        };
+        let due = BODY.as_bytes().get(sent.unwrap_or(0)..).unwrap_or_default();
+        let part = &due[..length.min(due.len())];
+        let part = junk.as_deref().unwrap_or(part);
+        *sent = sent.map(|sent| sent + part.len()).filter(|_| !end);
+        request.body(part, end).expect("no trap");
     }
 
     fn respond(&mut self, request: usize, host: usize, status: u16, orca: &[u8]) {
@@ -328,12 +377,26 @@ impl World {
         let (dead, alive): (Vec<_>, Vec<_>) = open.partition(|open| open.vm == vm);
         self.open = alive;
         let held = |open: &&Open| {
-            open.request.action() == Action::Pause && open.request.local_reply().is_none()
+            let is_paused = open.request.action() == Action::Pause;
+            let is_held = open.request.reason().starts_with("held");
+            is_paused && is_held && open.request.local_reply().is_none()
         };
         self.held_by_the_dead += dead.iter().filter(held).count() as u64;
         let restarted: Vm = self.proxy.vms[vm].restart().expect("starts");
         self.proxy.vms[vm] = restarted;
     }
+}
+
+/// A main thread and two workers, which are shown bodies.
+fn proxy(configuration: &str) -> Proxy {
+    let host = Host::new();
+    host.add_upstream(CONTROL);
+    let start = |_| {
+        let vm = vm(&host, configuration).allow_on_headers_stop_iteration();
+        vm.start().expect("starts")
+    };
+    let vms = (0..3).map(start).collect();
+    Proxy { host, vms }
 }
 
 fn mutated(at: usize, byte: u8, cut: usize) -> Vec<u8> {
@@ -398,9 +461,10 @@ proptest! {
 
     #[test]
     fn no_sequence_of_events_traps_a_vm_and_every_request_is_counted_out(
+        bodies: bool,
         events in prop::collection::vec(event(), 1..80),
     ) {
-        let mut world = World::start();
+        let mut world = World::start(bodies);
         for event in events {
             world.step(event)?;
         }
