@@ -7,7 +7,7 @@
 //!                                            └─ hold ── release.rs, on a tick ── dispose    feedback.rs <┘
 //! ```
 //! Where the key is in the body, all of that comes when enough of it has been read: by `on_body`, or a tick where it
-//! is late ([`crate::reading`]).
+//! is late (`reading.rs`).
 
 use std::rc::Rc;
 use std::time::Duration;
