@@ -51,6 +51,8 @@ pub struct Share {
     pub clusters: BTreeMap<String, Value>,
     /// Who may reach the service.
     pub(crate) sources: BTreeSet<String>,
+    /// Others than this share's callers reach the service by Weir's word: [`Self::without`] leaves its protocol.
+    pub reached: bool,
 }
 
 /// What comes of an entry.
@@ -96,6 +98,7 @@ impl Share {
             extensions: Vec::new(),
             clusters: BTreeMap::new(),
             sources: BTreeSet::new(),
+            reached: false,
         }
     }
 
@@ -116,7 +119,7 @@ impl Share {
     /// The entry without this share, as far as [`Self::with`] has written it.
     ///
     /// # Errors
-    /// Something of it was changed since, and that would be lost.
+    /// Something of it was changed since, or stands beside it, and that would be lost.
     pub fn without(&self, stands: Option<&Value>, adopt: bool) -> Result<Written, Refused> {
         let Some(stands) = stands else {
             return Ok(Written {

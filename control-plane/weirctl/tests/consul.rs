@@ -283,6 +283,27 @@ async fn what_another_caller_needs_stays_when_one_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_others_choose_keeps_its_protocol() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    let run = |command: &str, more: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_weirctl"));
+        run.args(["consul", command, "--service", "web", "--caller", "mobile"]);
+        let run = run.args(["--address", &mesh.agent.url()]).args(more);
+        assert!(run.output().unwrap().status.success(), "{command}");
+    };
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    run("apply", &MODULE);
+    let removed = mesh.weirctl("remove", &[]);
+    assert_eq!(removed.code, Some(0), "{}", removed.errors);
+    let web = mesh.entry("service-defaults", "web").await.unwrap();
+    assert_eq!(web["Protocol"], "http");
+    run("remove", &[]);
+    assert!(mesh.entries().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_several_who_apply_at_once_one_has_its_way_and_every_entry_stands() {
     let Some(mesh) = Mesh::start().await else {
         return;

@@ -35,15 +35,9 @@ pub(super) fn put(share: &Share, change: &mut Change) {
 
 /// Whether nothing is left.
 pub(super) fn take(share: &Share, change: &mut Change) -> bool {
-    let protocol = change.meta(PROTOCOL).map(str::to_owned);
-    let stands = &change.entry["Protocol"];
-    if protocol.is_some_and(|protocol| *stands == protocol) {
-        change.entry["Protocol"] = json!("");
-        change.note(PROTOCOL, None);
-        change.changes("Protocol: taken out");
-    }
     if share.calls {
         let found = take_parts(share, change);
+        refuse_more(share, change, &found);
         let none = Parts::default();
         if found.is_of_a_hand(change.meta(PARTS), None) && !change.adopt {
             refuse(change, &found, &none);
@@ -52,7 +46,52 @@ pub(super) fn take(share: &Share, change: &mut Change) -> bool {
         drop_emptied(change, &found);
         change.note(PARTS, None);
     }
+    let stands = &change.entry["Protocol"];
+    let is_set_here = change.meta(PROTOCOL).is_some_and(|set| *stands == set);
+    if is_set_here && !share.reached && !has_parts(&change.entry) {
+        change.entry["Protocol"] = json!("");
+        change.note(PROTOCOL, None);
+        change.changes("Protocol: taken out");
+    }
     bare(&change.entry) == normal(&json!({"Kind": share.kind, "Name": share.name}))
+}
+
+/// The filter is one for all services of a caller, so it cannot go for some of them.
+fn refuse_more(share: &Share, change: &mut Change, found: &Parts) {
+    let more = |of_hosts| {
+        let more = found.clusters.iter().filter(move |(name, cluster)| {
+            let has_balancer = !cluster["load_balancing_policy"].is_null();
+            !share.clusters.contains_key(*name) && has_balancer == of_hosts
+        });
+        more.map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
+    };
+    let (hosts, control) = (more(true), more(false));
+    if !hosts.is_empty() {
+        change.refuses(format!(
+            "{} also chooses for {hosts}: name it too, or apply with the services that are left",
+            share.name
+        ));
+    }
+    if !control.is_empty() {
+        change.refuses(format!(
+            "{} has its tables from {control}: name that by --control-service",
+            share.name
+        ));
+    }
+}
+
+/// Whether sidecars of the service choose, for whatever services.
+fn has_parts(entry: &Value) -> bool {
+    let all = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let is_ours_there = |one: &Value| {
+        let text = one["EnvoyClusterJSON"].as_str().unwrap_or_default();
+        let cluster = serde_json::from_str(text);
+        is_of_this_mesh(one) && cluster.is_ok_and(|cluster| is_our_cluster(&cluster))
+    };
+    all(&entry["EnvoyExtensions"]).iter().any(is_ours)
+        || all(&entry["UpstreamConfig"]["Overrides"])
+            .iter()
+            .any(is_ours_there)
 }
 
 fn protocol(share: &Share, change: &mut Change) {

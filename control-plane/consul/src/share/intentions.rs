@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Change, Share};
-use crate::normal::is_empty;
+use crate::normal::{is_empty, normal};
 
 /// In the description of a source that Weir has added.
 const OURS: &str = "written by weirctl consul apply";
@@ -40,7 +40,34 @@ pub(super) fn take(share: &Share, change: &mut Change) -> bool {
     }
     let emptied = sources.is_empty();
     change.entry["Sources"] = sources.into();
+    // Consul takes no intentions without a source, so all that stands beside would go with the last one.
+    let more = more(&change.entry);
+    if emptied && !change.changes.is_empty() && !more.is_empty() && !change.adopt {
+        change.refuses(format!(
+            "with its last source would go what Weir has not written ({}): add a source, or give it up by --adopt",
+            more.join(", ")
+        ));
+    }
     emptied
+}
+
+/// Fields of others beside the sources.
+fn more(entry: &Value) -> Vec<String> {
+    const PLAIN: [&str; 5] = ["Kind", "Name", "Namespace", "Partition", "Sources"];
+    let is_noted = |value: &Value| {
+        let mut names = value
+            .as_object()
+            .into_iter()
+            .flat_map(|fields| fields.keys());
+        names.all(|name| name.starts_with("weir-"))
+    };
+    let entry = normal(entry);
+    let fields = entry.as_object().into_iter().flatten();
+    let more = fields.filter(|(name, value)| {
+        let is_plain = PLAIN.contains(&&***name);
+        !is_plain && (*name != "Meta" || !is_noted(value))
+    });
+    more.map(|(name, _)| name.clone()).collect()
 }
 
 pub(super) fn has_ours(entry: &Value) -> bool {

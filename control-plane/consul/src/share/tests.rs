@@ -314,3 +314,81 @@ fn a_service_that_calls_itself_has_one_entry() {
     assert_eq!((share.protocol, share.calls), (Some("http"), true));
     assert_eq!(shares(&both).len(), 4);
 }
+
+#[test]
+fn a_protocol_stays_while_sidecars_of_the_service_choose_or_others_reach_it() {
+    // The service calls another one by another command.
+    let chain = Weir {
+        services: names(["search"]),
+        callers: names(["rules"]),
+        ..weir()
+    };
+    let own = share(&weir(), Kind::Defaults, "rules");
+    let stands = own.with(None, false).unwrap().entry.unwrap();
+    let calls = share(&chain, Kind::Defaults, "rules");
+    let stands = calls.with(Some(&stands), false).unwrap().entry.unwrap();
+    let kept = own.without(Some(&stands), false).unwrap();
+    assert_eq!(kept.outcome, Outcome::Same);
+    let last = calls.without(Some(&stands), false).unwrap();
+    assert_eq!(last.outcome, Outcome::Removed);
+    // Where others reach it, its own part as a caller goes alone.
+    let reached = Share {
+        reached: true,
+        ..calls
+    };
+    let entry = reached.without(Some(&stands), false).unwrap().entry;
+    let entry = entry.unwrap();
+    assert_eq!(entry["Protocol"], "http");
+    assert_eq!(entry["EnvoyExtensions"], json!([]));
+    assert_eq!(
+        own.without(Some(&entry), false).unwrap().outcome,
+        Outcome::Removed
+    );
+}
+
+#[test]
+fn intentions_with_more_than_sources_are_not_deleted_with_the_last_one() {
+    let share = share(&weir(), Kind::Intentions, "rules");
+    let mut stands = share.with(None, false).unwrap().entry.unwrap();
+    stands["Meta"] = json!({"weir-x": "1"});
+    let gone = |stands: &Value, adopt| share.without(Some(stands), adopt);
+    assert_eq!(gone(&stands, false).unwrap().outcome, Outcome::Removed);
+    stands["Meta"] = json!({"team": "a"});
+    stands["JWT"] = json!({"Providers": [{"Name": "okta"}]});
+    let said = reasons(gone(&stands, false));
+    assert!(said.contains("(JWT, Meta)"), "{said}");
+    assert_eq!(gone(&stands, true).unwrap().outcome, Outcome::Removed);
+    // Beside another source all of it stays.
+    let sources = stands["Sources"].as_array_mut().unwrap();
+    sources.push(json!({"Name": "other", "Action": "allow"}));
+    let left = gone(&stands, false).unwrap().entry.unwrap();
+    assert_eq!(
+        (&left["JWT"], &left["Meta"]),
+        (&stands["JWT"], &stands["Meta"])
+    );
+}
+
+#[test]
+fn a_caller_that_chooses_for_another_service_too_keeps_its_filter() {
+    let two = Weir {
+        services: names(["rules", "search"]),
+        ..weir()
+    };
+    let stands = written(&two);
+    let said = reasons(caller(&weir()).without(Some(&stands), false));
+    assert!(
+        said.contains("caller also chooses for search: name it too"),
+        "{said}"
+    );
+    let gone = caller(&two).without(Some(&stands), false).unwrap();
+    assert_eq!(gone.outcome, Outcome::Removed);
+    let other = Weir {
+        control: Control::Service("another".into()),
+        ..two
+    };
+    let said = reasons(caller(&other).without(Some(&stands), false));
+    assert!(
+        said.contains("--control-service") && !said.contains("chooses for"),
+        "{said}"
+    );
+}

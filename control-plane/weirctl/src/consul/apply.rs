@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entries are planned one by one; where one is refused, none is written.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use serde_json::Value;
-use weir_consul::{Kind, Outcome, Share, Written};
+use weir_consul::{Kind, Outcome, Share, Written, says_the_same};
 
 use super::check::heeded;
-use super::client::{Client, done};
+use super::client::{Client, Denied, done};
 use super::evidence::Reached;
 use super::wish;
 use crate::doctor::finding::{Finding, Verdict};
@@ -65,8 +66,8 @@ impl Applied {
 /// Writes what is asked for.
 ///
 /// # Errors
-/// Consul does not answer, or refuses, and what was written is put back; or somebody else changes an entry meanwhile, and
-/// those before it are written.
+/// Consul does not answer, or refuses, and what was written is put back as far as nobody has changed it since; or somebody
+/// else changes an entry meanwhile, and those before it are written.
 pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> Result<Applied> {
     let client = Client::new(&asked.server, variable)?;
     let weir = wish::weir(&asked.names, &asked.filter)?;
@@ -99,34 +100,48 @@ pub async fn remove(asked: &Remove, variable: impl Fn(&str) -> Option<String>) -
     let client = Client::new(&asked.server, variable)?;
     let weir = wish::any(&asked.names);
     let datacenter = client.datacenter().await?;
-    let (mut steps, mut still_reached) = (Vec::new(), BTreeSet::new());
-    // Callers first, and before services what says who else reaches them.
-    for share in weir.shares(&datacenter)?.into_iter().rev() {
-        let stands = client.entry(&share.kind.to_string(), &share.name).await?;
-        let others = share.kind == Kind::Defaults && still_reached.contains(&share.name);
-        let wanted = match others {
-            true => None,
-            false => Some(share.without(stands.as_ref(), asked.change.adopt)),
-        };
-        let plan = wanted.unwrap_or_else(|| {
-            Ok(Written {
-                outcome: Outcome::Same,
-                entry: stands.clone(),
-                changes: vec!["other callers need it".to_owned()],
-            })
-        });
-        if share.kind == Kind::Intentions
-            && let Ok(left) = &plan
-            && Share::serves_others(left.entry.as_ref())
-        {
-            still_reached.insert(share.name.clone());
+    let shares = weir.shares(&datacenter)?;
+    // A caller may be a service of others: intentions of every name say who still reaches it.
+    let mut entries = BTreeMap::new();
+    for share in &shares {
+        for kind in [share.kind, Kind::Intentions] {
+            let key = (kind, share.name.clone());
+            if let Entry::Vacant(place) = entries.entry(key) {
+                place.insert(client.entry(&kind.to_string(), &share.name).await?);
+            }
         }
-        steps.push(Step {
+    }
+    let adopt = asked.change.adopt;
+    let mut left: BTreeMap<_, _> = (entries.iter())
+        .filter(|((kind, _), _)| *kind == Kind::Intentions)
+        .map(|((_, name), entry)| (name.clone(), entry.clone()))
+        .collect();
+    for share in shares.iter().filter(|one| one.kind == Kind::Intentions) {
+        let stands = left.get(&share.name).and_then(Option::as_ref);
+        if let Ok(plan) = share.without(stands, adopt) {
+            left.insert(share.name.clone(), plan.entry);
+        }
+    }
+    // Callers first.
+    let steps = shares.into_iter().rev().map(|mut share| {
+        let key = (share.kind, share.name.clone());
+        let stands = entries.get(&key).cloned().flatten();
+        let intentions = left.get(&share.name).and_then(Option::as_ref);
+        share.reached = share.kind == Kind::Defaults && Share::serves_others(intentions);
+        let mut plan = share.without(stands.as_ref(), adopt);
+        if let Ok(plan) = &mut plan
+            && share.reached
+            && plan.outcome == Outcome::Same
+        {
+            plan.changes.push("other callers need it".to_owned());
+        }
+        Step {
             share,
             stands,
             plan,
-        });
-    }
+        }
+    });
+    let steps = steps.collect();
     execute(&client, &asked.change, steps).await
 }
 
@@ -143,10 +158,35 @@ async fn execute(client: &Client, change: &Change, steps: Vec<Step>) -> Result<A
                     "{kind} {name}: somebody has changed it meanwhile; those before it are written: try again"
                 ),
                 Err(error) => {
-                    let undone = undo(client, &written).await;
+                    let mut undone = Vec::new();
+                    // Where only the answer was lost, the entry may be written.
+                    if !error.is::<Denied>() {
+                        match step.now(client).await {
+                            Ok(now) if step.is_as_planned(now.as_ref()) => written.push(step),
+                            Ok(now) if same(now.as_ref(), step.stands.as_ref()) => (),
+                            _ => undone.push(format!("{kind} {name} may have been written")),
+                        }
+                    }
+                    undone.extend(undo(client, &written).await);
+                    let undone = match undone.is_empty() {
+                        true => "nothing has changed in Consul".to_owned(),
+                        false => undone.join("; "),
+                    };
                     return Err(error.context(format!("{kind} {name}")).context(undone));
                 }
             }
+        }
+        // What was right as it stood was not checked by any write.
+        for step in steps.iter().filter(|step| !step.changes()) {
+            let now = step.now(client).await;
+            let now = now.context("all is written; whether the rest is as it was is not known")?;
+            let index = |entry: Option<&Value>| entry.map(|entry| entry["ModifyIndex"].clone());
+            ensure!(
+                index(now.as_ref()) == index(step.stands.as_ref()),
+                "{} {}: somebody has changed it meanwhile; all others are written: try again",
+                step.share.kind,
+                step.share.name
+            );
         }
     }
     Ok(Applied {
@@ -174,32 +214,49 @@ impl Step {
         }
     }
 
+    async fn now(&self, client: &Client) -> Result<Option<Value>> {
+        let kind = self.share.kind.to_string();
+        client.entry(&kind, &self.share.name).await
+    }
+
+    fn is_as_planned(&self, now: Option<&Value>) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_ok_and(|plan| same(now, plan.entry.as_ref()))
+    }
+
     /// Puts back what stood there, if nobody has changed it since.
     async fn undo(&self, client: &Client) -> Result<bool> {
-        let now = client
-            .entry(&self.share.kind.to_string(), &self.share.name)
-            .await?;
+        let now = self.now(client).await?;
+        if !self.is_as_planned(now.as_ref()) {
+            return Ok(false);
+        }
         client
             .replace(&self.share, now.as_ref(), self.stands.as_ref())
             .await
     }
 }
 
-/// What came of it, in words.
-async fn undo(client: &Client, written: &[&Step]) -> String {
+fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => says_the_same(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+/// What did not go, in words.
+async fn undo(client: &Client, written: &[&Step]) -> Option<String> {
     let mut left = Vec::new();
     for step in written.iter().rev().filter(|step| step.changes()) {
         if !matches!(step.undo(client).await, Ok(true)) {
             left.push(format!("{} {}", step.share.kind, step.share.name));
         }
     }
-    match left.is_empty() {
-        true => "nothing has changed in Consul".to_owned(),
-        false => format!(
+    (!left.is_empty()).then(|| {
+        format!(
             "these could not be put back, see to them: {}",
             left.join(", ")
-        ),
-    }
+        )
+    })
 }
 
 impl From<Step> for Row {
@@ -255,3 +312,6 @@ impl fmt::Display for Applied {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

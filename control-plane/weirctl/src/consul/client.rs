@@ -58,8 +58,9 @@ impl std::error::Error for Denied {}
 impl Client {
     /// No connection yet. `variable` is the environment.
     pub(super) fn new(server: &Server, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         for name in ["CONSUL_NAMESPACE", "CONSUL_PARTITION"] {
-            let named = variable(name).filter(|named| !["", "default"].contains(&&**named));
+            let named = variable(name).filter(|named| named != "default");
             ensure!(
                 named.is_none(),
                 "{name} is set: only the default namespace and partition are known here"
@@ -228,7 +229,17 @@ fn url(server: &Server, variable: &impl Fn(&str) -> Option<String>) -> Result<St
     let written = server.address.clone();
     let written = written.or_else(|| variable("CONSUL_HTTP_ADDR"));
     let written = written.unwrap_or_else(|| DEFAULT.to_owned());
-    let secure = variable("CONSUL_HTTP_SSL").is_some_and(|text| ["1", "true"].contains(&&*text));
+    // Nothing of it is printed: it would end in logs.
+    ensure!(
+        !written.contains('@'),
+        "Consul's address has a user or a password in it: that is not known here, use a token"
+    );
+    let secure = match variable("CONSUL_HTTP_SSL") {
+        Some(text) => {
+            boolean(&text).with_context(|| format!("CONSUL_HTTP_SSL is {text:?}: true or false"))?
+        }
+        None => false,
+    };
     let url = match written.split_once("://") {
         Some(("http" | "https", _)) => written.clone(),
         Some(_) => bail!("{written:?}: Consul is asked by http:// or https://"),
@@ -244,6 +255,15 @@ fn url(server: &Server, variable: &impl Fn(&str) -> Option<String>) -> Result<St
         "{written:?}: Consul's address has no path"
     );
     Ok(url)
+}
+
+/// As Consul's own programs read it.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
 }
 
 fn is_loopback(url: &str) -> bool {
@@ -283,8 +303,7 @@ fn file(
     name: &str,
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Option<PathBuf> {
-    let named = || variable(name).filter(|name| !name.is_empty());
-    flag.clone().or_else(|| named().map(PathBuf::from))
+    flag.clone().or_else(|| variable(name).map(PathBuf::from))
 }
 
 fn http(
@@ -313,10 +332,16 @@ fn http(
     }
     let certificate = file(&server.certificate, "CONSUL_CLIENT_CERT", variable);
     let key = file(&server.key, "CONSUL_CLIENT_KEY", variable);
-    if let (Some(certificate), Some(key)) = (certificate, key) {
-        let both = [read(&certificate)?, b"\n".to_vec(), read(&key)?].concat();
-        let identity = Identity::from_pem(&both);
-        builder = builder.identity(identity.with_context(|| certificate.display().to_string())?);
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            let both = [read(&certificate)?, b"\n".to_vec(), read(&key)?].concat();
+            let identity = Identity::from_pem(&both);
+            builder =
+                builder.identity(identity.with_context(|| certificate.display().to_string())?);
+        }
+        (None, None) => (),
+        (Some(_), None) => bail!("CONSUL_CLIENT_CERT is set, and CONSUL_CLIENT_KEY is not"),
+        (None, Some(_)) => bail!("CONSUL_CLIENT_KEY is set, and CONSUL_CLIENT_CERT is not"),
     }
     builder.build().context("the client of Consul")
 }

@@ -22,7 +22,7 @@ pub enum ConsulCommand {
     ///
     /// What is given is the whole of Weir's share in the callers' entries: a service that is left out goes from there.
     /// Whatever else stands in an entry stays. Where one entry cannot be merged without loss, none is written; where Consul
-    /// refuses one, those before it are put back.
+    /// refuses one, those before it are put back, but for what somebody else has changed since.
     #[command(after_help = APPLY)]
     Apply(Apply),
     /// Verify the entries and what stands beside them, line by line; exit code 1 if something does not hold
@@ -32,7 +32,8 @@ pub enum ConsulCommand {
     Check(Check),
     /// Take out what `apply` has written, and nothing else
     ///
-    /// What the services and weir-control need stays as long as other callers have it.
+    /// What the services and weir-control need stays as long as other callers have it. A caller that chooses for a
+    /// service that is not named is refused: name all of its services, or `apply` with those that are left.
     #[command(after_help = REMOVE)]
     Remove(Remove),
     /// Print the registration of an instance with its sidecar, for PUT /v1/agent/service/register
@@ -155,7 +156,8 @@ pub struct Change {
     /// Print what would change and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Replace, or take out, also such parts of Weir's as somebody else has written or changed
+    /// Replace, or take out, also such parts of Weir's as somebody else has written or changed, and other fields of
+    /// intentions that go with their last source
     #[arg(long)]
     pub adopt: bool,
 }

@@ -101,3 +101,46 @@ fn a_file_of_the_token_goes_before_the_variable() {
     let missing = made(&server(), &[("CONSUL_HTTP_TOKEN_FILE", "/nowhere")]);
     assert!(missing.err().unwrap().contains("/nowhere"));
 }
+
+#[test]
+fn an_address_with_a_password_is_refused_and_not_printed() {
+    for address in ["http://me:hidden@c:1", "me:hidden@c:1", "ftp://me:hidden@c"] {
+        let said = made(&server(), &[("CONSUL_HTTP_ADDR", address)]);
+        let said = said.err().unwrap();
+        assert!(
+            said.contains("password") && !said.contains("hidden"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn variables_mean_what_they_mean_to_consuls_own_programs() {
+    let url = |variables: &[(&str, &str)]| made(&server(), variables).map(|client| client.url);
+    let empty = [
+        "CONSUL_HTTP_ADDR",
+        "CONSUL_HTTP_SSL",
+        "CONSUL_HTTP_TOKEN",
+        "CONSUL_CLIENT_CERT",
+        "CONSUL_NAMESPACE",
+    ];
+    assert_eq!(url(&empty.map(|name| (name, ""))).unwrap(), DEFAULT);
+    for (text, scheme) in [
+        ("t", "https"),
+        ("TRUE", "https"),
+        ("F", "http"),
+        ("0", "http"),
+    ] {
+        let found = url(&[("CONSUL_HTTP_ADDR", "c:1"), ("CONSUL_HTTP_SSL", text)]);
+        assert_eq!(found.unwrap(), format!("{scheme}://c:1"), "{text}");
+    }
+    let said = url(&[("CONSUL_HTTP_SSL", "yes")]).unwrap_err();
+    assert!(said.contains("CONSUL_HTTP_SSL"), "{said}");
+    for (one, other) in [
+        ("CONSUL_CLIENT_CERT", "CONSUL_CLIENT_KEY"),
+        ("CONSUL_CLIENT_KEY", "CONSUL_CLIENT_CERT"),
+    ] {
+        let said = url(&[(one, "/some.pem")]).unwrap_err();
+        assert!(said.contains(&format!("{other} is not")), "{said}");
+    }
+}
