@@ -791,6 +791,12 @@ fn a_kubeconfig_is_read_as_far_as_no_other_program_is_needed() {
         panic!("no file");
     };
     assert!(path.is_absolute() && path.ends_with("token"), "{path:?}");
+    // What is renewed counts before what was written once, and what is empty is not there.
+    let both = kubeconfig(&cluster, "token: secret, tokenFile: token").unwrap();
+    assert_eq!(both.bearer, Some(Bearer::File(path)));
+    let empty = format!("{cluster}, proxy-url: \"\"");
+    let one = kubeconfig(&empty, "token: secret, tokenFile: \"\"").unwrap();
+    assert_eq!(one.bearer, good.bearer);
     let loopback = "server: \"http://127.0.0.1:1\"";
     assert!(kubeconfig(loopback, "token: secret").is_ok());
     let secure = "server: \"https://api\"";
@@ -799,7 +805,27 @@ fn a_kubeconfig_is_read_as_far_as_no_other_program_is_needed() {
         (
             "server: \"http://api\"",
             "token: a",
-            "server: http://api is neither https:// nor loopback, so the token would be sent in the clear".to_owned(),
+            "server: http://api is neither https:// nor loopback, so all would be sent in the clear".to_owned(),
+        ),
+        (
+            "server: \"http://api\"",
+            "",
+            "server: http://api is neither https:// nor loopback, so all would be sent in the clear".to_owned(),
+        ),
+        (
+            "server: \"https://a:secret@api\"",
+            "token: a",
+            "server: is not https://host:port, or http://host:port of loopback".to_owned(),
+        ),
+        (
+            "server: \"api:6443\"",
+            "token: a",
+            "server: is not https://host:port, or http://host:port of loopback".to_owned(),
+        ),
+        (
+            "server: \"http://127.0.0.1:1\", certificate-authority-data: YQ==",
+            "token: a",
+            "certificate-authority: only an https:// server reads it".to_owned(),
         ),
         (
             "server: \"https://api\", insecure-skip-tls-verify: true",
@@ -835,7 +861,7 @@ fn a_kubeconfig_is_read_as_far_as_no_other_program_is_needed() {
         (
             "server: \"https://api\", certificate-authority-data: YQ==",
             "token: a",
-            "no certificate in PEM".to_owned(),
+            "certificate-authority: no certificate in PEM".to_owned(),
         ),
     ] {
         let error = kubeconfig(cluster, user).unwrap_err();

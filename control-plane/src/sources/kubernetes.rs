@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use weir_fleet::poll::PollError;
 
 use super::discovery::{Answered, Found, Patience, Said};
-use crate::client;
+use crate::client::{self, Lines};
 use crate::config::{Kubernetes, Registry};
 use api::{Api, Watch};
 use slices::{Event, Slices};
@@ -51,7 +51,7 @@ pub(super) async fn run(
     .await;
 }
 
-/// Who is there. That it may be watched is seen, too.
+/// Who is there. Also tries whether a watch is allowed.
 pub(super) async fn hosts(settings: &Kubernetes) -> Result<Found, PollError> {
     let api = Api::new(settings, Patience::default().answer)?;
     let slices = api.list().await?;
@@ -120,20 +120,37 @@ impl Asker {
         }
     }
 
-    /// Until the server ends it.
+    /// Until the server ends it. What has changed by then is told, however it ends: it may be long until there is more.
     async fn watch(&self, api: &Api, slices: &mut Slices, failures: &mut u32) -> Result<(), End> {
         let limit = self.watch + self.patience.answer;
-        let Watch::Lines(mut lines) = api.watch(&slices.version, self.watch).await? else {
+        let Watch::Lines(lines) = api.watch(&slices.version, self.watch).await? else {
             return Err(End::Expired);
         };
-        let (ends, mut told, mut is_news) = (Instant::now() + limit, Instant::now(), false);
+        let mut is_news = false;
+        let ended = self
+            .heed(lines, (slices, &mut is_news), limit, failures)
+            .await;
+        if is_news {
+            self.tell(slices).await?;
+        }
+        ended
+    }
+
+    async fn heed(
+        &self,
+        mut lines: Lines,
+        (slices, is_news): (&mut Slices, &mut bool),
+        limit: Duration,
+        failures: &mut u32,
+    ) -> Result<(), End> {
+        let (ends, mut told) = (Instant::now() + limit, Instant::now());
         loop {
             let due = told + self.patience.between;
-            if is_news && Instant::now() >= due {
+            if *is_news && Instant::now() >= due {
                 self.tell(slices).await?;
-                (told, is_news) = (Instant::now(), false);
+                (told, *is_news) = (Instant::now(), false);
             }
-            let until = if is_news { due.min(ends) } else { ends };
+            let until = if *is_news { due.min(ends) } else { ends };
             let line = match timeout_at(until, lines.next()).await {
                 Ok(line) => line?,
                 Err(_) if Instant::now() >= ends => return Err(client::too_slow(limit).into()),
@@ -142,7 +159,7 @@ impl Asker {
             let Some(line) = line else {
                 return Ok(());
             };
-            is_news |= match slices.take(&line)? {
+            *is_news |= match slices.take(&line)? {
                 Event::Changed => true,
                 Event::Same => false,
                 Event::Expired => return Err(End::Expired),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! JSON (RFC 8259) as a machine that takes bytes as they come and tells what they are.
 //!
-//! It is as strict as the grammar, but for one thing: bytes of a string that are no UTF-8 are passed on as they are.
+//! It is as strict as the grammar, but for strings: bytes that are no UTF-8 are passed on as they are, and half of a
+//! surrogate pair, as some clients write where they cut a text, is read as U+FFFD.
 
 /// Containers within each other, at most: as in serde_json, so that a service that uses it reads what is read here.
 pub(crate) const MAX_DEPTH: u8 = 127;
@@ -27,6 +28,9 @@ pub(crate) enum Container {
     Object,
     Array,
 }
+
+/// U+FFFD, in the place of half a pair.
+const HALF: &[u8] = "\u{fffd}".as_bytes();
 
 /// It is no JSON, or too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +112,10 @@ impl Json {
         while let Some((byte, rest)) = bytes.split_first() {
             bytes = match self.state {
                 State::String(kind, Escape::None) => self.string(kind, bytes, take)?,
-                State::String(kind, escape) => {
-                    self.escape(kind, escape, *byte, take)?;
-                    rest
-                }
+                State::String(kind, escape) => match self.escape(kind, escape, *byte, take)? {
+                    true => rest,
+                    false => bytes,
+                },
                 State::Number(number) => match number.then(*byte) {
                     Some(number) => {
                         take(Piece::Scalar(std::slice::from_ref(byte)));
@@ -280,14 +284,14 @@ impl Json {
         take(piece);
     }
 
-    /// A byte of an escape.
+    /// A byte of an escape; says whether it belongs to it, else it is looked at again.
     fn escape(
         &mut self,
         kind: Kind,
         escape: Escape,
         byte: u8,
         take: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<(), Malformed> {
+    ) -> Result<bool, Malformed> {
         let digits = |first| Escape::Digits {
             due: 4,
             value: 0,
@@ -310,11 +314,22 @@ impl Json {
             }
             (Escape::Pair(first), b'\\') => Escape::PairBegun(first),
             (Escape::PairBegun(first), b'u') => digits(Some(first)),
+            // The second half is missing.
+            (Escape::Pair(_), _) => {
+                take(kind.piece(HALF));
+                self.state = State::String(kind, Escape::None);
+                return Ok(false);
+            }
+            (Escape::PairBegun(_), _) => {
+                take(kind.piece(HALF));
+                self.state = State::String(kind, Escape::Begun);
+                return Ok(false);
+            }
             (Escape::Digits { due, value, first }, _) => {
                 let digit = char::from(byte).to_digit(16).ok_or(Malformed)?;
                 let value = value << 4 | digit as u16;
                 match due {
-                    1 => unescape(kind, value, first, take)?,
+                    1 => unescape(kind, value, first, take),
                     _ => Escape::Digits {
                         due: due - 1,
                         value,
@@ -325,7 +340,7 @@ impl Json {
             _ => return Err(Malformed),
         };
         self.state = State::String(kind, escape);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -351,23 +366,23 @@ fn is_all_plain(word: [u8; 8]) -> bool {
 }
 
 /// A number of UTF-16, perhaps behind the first half of a pair.
-fn unescape(
-    kind: Kind,
-    value: u16,
-    first: Option<u16>,
-    take: &mut dyn FnMut(Piece<'_>),
-) -> Result<Escape, Malformed> {
-    if first.is_none() && matches!(value, 0xd800..=0xdbff) {
-        return Ok(Escape::Pair(value));
-    }
-    let units = first.into_iter().chain([value]);
-    let mut meant = char::decode_utf16(units);
-    let character = meant.next().and_then(Result::ok).ok_or(Malformed)?;
-    if meant.next().is_some() {
-        return Err(Malformed);
-    }
+fn unescape(kind: Kind, value: u16, first: Option<u16>, take: &mut dyn FnMut(Piece<'_>)) -> Escape {
+    let pair = first.map(|first| char::decode_utf16([first, value]).next());
+    let character = match (pair, value) {
+        (Some(Some(Ok(character))), _) => Some(character),
+        (first, _) => {
+            if first.is_some() {
+                take(kind.piece(HALF));
+            }
+            if matches!(value, 0xd800..=0xdbff) {
+                return Escape::Pair(value);
+            }
+            char::from_u32(value.into())
+        }
+    };
+    let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
     take(kind.piece(character.encode_utf8(&mut [0; 4]).as_bytes()));
-    Ok(Escape::None)
+    Escape::None
 }
 
 impl Kind {

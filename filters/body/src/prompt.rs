@@ -6,12 +6,18 @@
 //! members of the body's object, whatever their order in it.
 //!
 //! ```text
-//!  text(member) = its value's strings, unescaped, and its numbers, words, brackets and names; without white space
-//!  chain(0) = 0        chain(n) = XXH64(the text's n-th full block; seed chain(n - 1))
-//!  rest     = XXH64(what is behind the last full block; seed chain(last))
-//!  seed(first member) = XXH64(rest(model); 0)       seed(next) = XXH64(rest(member), seed(member))
-//!  name(n)  = XXH64(chain(n); seed(member)), as 16 hexadecimal digits
+//!  text(member) = its value's strings, unescaped, each with 0xff behind it; its numbers and words as written, likewise;
+//!                 its brackets; its names, unescaped, each with 0xfe behind it; no white space, colon or comma
+//!  chain(0) = 0         chain(n) = XXH64(the text's n-th full block; seed chain(n - 1))
+//!  rest(member) = XXH64(the text behind its last full block; seed chain(last))
+//!  seed = 0; for each member that has a text, in the order below, `model` first:
+//!      name(n) = XXH64(chain(n); seed), as 16 hexadecimal digits, of all members but `model`
+//!      seed = XXH64(rest(member); seed)
 //! ```
+//! A hash that is hashed again is 8 bytes, little endian. A member that comes twice has both texts. Of one member no
+//! more than 64 blocks are read, and of a prompt no more than 64 names count. For example, with blocks of 4 bytes,
+//! `{"model":"m","prompt":"abcdefgh"}` has the names in the test `names_are_those_of_the_example`.
+//!
 //! So a name stands for the model, all members before its own, and its own up to the block's end. What a language
 //! model keeps of prompts is like that (vLLM, *Automatic prefix caching*): blocks of tokens, each of use only behind
 //! all before it. A block here is of bytes, as the filter has no tokenizer. An adapter is named by `model`.

@@ -80,7 +80,7 @@ enum Place {
 enum Found {
     Nothing,
     Whole,
-    /// A container, or a value that is too long: no key.
+    /// A container, null, or a value that is too long: no key.
     Other,
 }
 
@@ -136,6 +136,10 @@ impl Value {
                 }
             }
             Piece::Text(_) | Piece::Scalar(_) => {}
+            // Nothing in particular, which many requests would have in common.
+            Piece::ScalarEnd if self.is_target() && self.read == b"null" => {
+                self.found = Found::Other;
+            }
             Piece::TextEnd | Piece::ScalarEnd if self.is_target() => self.found = Found::Whole,
             Piece::TextEnd | Piece::ScalarEnd => self.passed(),
         }

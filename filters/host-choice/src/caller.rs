@@ -33,8 +33,8 @@ pub(crate) struct Said {
     pub(crate) is_disbelieved: bool,
 }
 
-/// Reads the request, whose body has these names of keys; `random` is a uniform number. Headers of a caller who is not trusted are removed, also where they
-/// cannot be read (`headers` is none).
+/// Reads the request; `names` are keys found in its body, `random` is a uniform number. Headers of a caller who is not
+/// trusted are removed, also where they cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,

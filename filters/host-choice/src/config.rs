@@ -18,6 +18,7 @@ pub const KEY_HEADER: &str = "x-weir-key";
 pub const PRIORITY_HEADER: &str = "x-weir-priority";
 /// See [`KEY_HEADER`].
 pub const USER_HEADER: &str = "x-weir-user";
+
 /// Where a request's key is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
@@ -119,6 +120,8 @@ pub struct Config {
     pub proxy: Option<String>,
     /// By Envoy's cluster name; `*` stands for every other.
     pub clusters: BTreeMap<String, ClusterConfig>,
+    /// Whether a key of theirs is in bodies, and chosen by.
+    pub(crate) reads_bodies: bool,
     /// Business class by priority name; none is more important than `max_priority`.
     pub priorities: BTreeMap<String, u8>,
     /// Class of requests without a known priority.
@@ -191,8 +194,7 @@ impl Config {
 
     /// Whether keys are in bodies, which the proxy then has to show (`allow_on_headers_stop_iteration`).
     pub fn reads_bodies(&self) -> bool {
-        let mut keys = self.clusters.values().map(|cluster| &cluster.key);
-        self.role == Role::Caller && keys.any(|key| matches!(key, KeySource::Body(_)))
+        self.reads_bodies
     }
 
     /// The business class of a priority's name.

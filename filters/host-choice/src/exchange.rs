@@ -23,7 +23,7 @@ use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
 use crate::metrics::BodyEnd;
 use crate::plugin::Plugin;
-use crate::reading::{self, Reading};
+use crate::reading::{self, Reading, Shown};
 use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
@@ -67,8 +67,9 @@ impl<H: Host> Exchange<H> {
 
     /// The request's headers are here; `ends` says whether it has no body.
     pub fn on_request(&mut self, host: &impl RequestHost, ends: bool) -> Flow {
-        let (at, state) = (At::Headers(self.context, ends), &mut self.state);
+        let (context, state) = (self.context, &mut self.state);
         let flow = self.plugin.as_ref().and_then(|plugin| {
+            let at = At::Headers(context, ends, &plugin.shown);
             #[cfg(feature = "crash-test")]
             if let Some(flow) = crate::crash::request(plugin.vm.host(), host) {
                 return Some(flow);
@@ -87,23 +88,17 @@ impl<H: Host> Exchange<H> {
             (Some(plugin), State::Reading(reading)) => {
                 let reading = Rc::clone(reading);
                 let is_read = reading.reads(host, is_last);
-                let decide = |vm: &mut Vm<H>| {
-                    vm.readings.is_heard();
-                    is_read.then(|| decide(vm, &reading, host, false))
-                };
-                match plugin.vm.enter(decide) {
-                    Some(None) => Flow::Hold,
-                    Some(Some((state, flow))) => {
-                        self.state = state;
-                        flow
-                    }
-                    None => Flow::Fallback,
+                if !is_read {
+                    return Flow::Hold;
                 }
+                let decide = |vm: &mut Vm<H>| decide(vm, &reading, host);
+                let Some((state, flow)) = plugin.vm.enter(decide) else {
+                    return Flow::Fallback;
+                };
+                self.state = state;
+                flow
             }
-            (_, State::Held(place)) => {
-                place.waiting.is_partial.set(!is_last);
-                Flow::Hold
-            }
+            (_, State::Held(_)) => Flow::Hold,
             // It goes on as its headers did.
             _ => Flow::Send,
         }
@@ -154,7 +149,7 @@ impl<H: Host> Exchange<H> {
     /// Takes over what was decided while the request was held.
     fn settle(&mut self) {
         if let State::Reading(reading) = &self.state
-            && let Some(state) = reading.decided()
+            && let Some(state) = reading.take_decision()
         {
             self.state = state;
         }
@@ -211,20 +206,19 @@ fn leave(
 /// How far a request has come, and its context.
 #[derive(Clone, Copy)]
 enum At<'a> {
-    /// To its headers; whether that is all of it.
-    Headers(u32, bool),
+    /// To its headers; whether that is all of it, and whether the proxy shows bodies.
+    Headers(u32, bool, &'a Rc<Shown>),
     /// So far in its body as that is to be read.
     Body(&'a Reading),
 }
 
-/// Request and decision, with what is known of its body. `is_late`: its time is over.
+/// Request and decision, with what is known of its body.
 pub(crate) fn decide<H: Host>(
     vm: &mut Vm<H>,
     reading: &Reading,
     host: &impl RequestHost,
-    is_late: bool,
 ) -> (State, Flow) {
-    let end = reading.end(is_late);
+    let end = reading.end();
     vm.metrics.body(&vm.host, end);
     let mut state = State::Undecided;
     let flow = choose(vm, &reading.config, host, At::Body(reading), &mut state);
@@ -236,13 +230,13 @@ pub(crate) fn decide<H: Host>(
 #[inline(never)]
 fn read<H: Host>(
     vm: &mut Vm<H>,
-    (config, key): (&Rc<Config>, &BodyKey),
+    (config, shown, key): (&Rc<Config>, &Rc<Shown>, &BodyKey),
     headers: Option<&Headers>,
     context: u32,
 ) -> Option<Rc<Reading>> {
     let now = vm.host.now();
     let reading = reading::is_readable(headers)
-        .then(|| vm.readings.begin(config, key, context, now))
+        .then(|| vm.readings.begin((config, shown), key, context, now))
         .flatten();
     if reading.is_none() {
         vm.metrics.body(&vm.host, BodyEnd::Unread);
@@ -262,20 +256,20 @@ fn choose<H: Host>(
     let cluster = cluster.filter(|cluster| cluster.enabled)?;
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();
-    if let (KeySource::Body(key), At::Headers(context, false)) = (&cluster.key, &at)
-        && let Some(reading) = read(vm, (config, key), headers.as_ref(), *context)
+    if let (KeySource::Body(key), At::Headers(context, false, shown)) = (&cluster.key, &at)
+        && let Some(reading) = read(vm, (config, shown, key), headers.as_ref(), *context)
     {
         *state = State::Reading(reading);
         return Some(Flow::Hold);
     }
     let (context, ends, names) = match at {
-        At::Headers(context, ends) => (context, ends, Vec::new()),
+        At::Headers(context, ends, _) => (context, ends, Vec::new()),
         At::Body(reading) => (reading.context, false, reading.names()),
     };
-    // Where the proxy shows bodies it keeps them too, while a request waits; but not all of a large one.
-    let is_large = match at {
-        At::Headers(_, ends) => !ends && matches!(cluster.key, KeySource::Body(_)),
-        At::Body(reading) => reading.is_cut(),
+    // Where the proxy shows bodies it keeps those of requests that wait, and refuses what its buffer does not take.
+    let may_wait = match at {
+        At::Headers(_, ends, _) => ends || !config.reads_bodies,
+        At::Body(reading) => reading.is_whole(),
     };
     let random = vm.random();
     let said = (headers.as_ref(), names.as_slice());
@@ -289,9 +283,9 @@ fn choose<H: Host>(
         ..
     } = said;
     let now = vm.host.now();
-    let deadline = || match is_large {
-        true => Some(now),
-        false => held::deadline(headers.as_ref(), now),
+    let deadline = || match may_wait {
+        true => held::deadline(headers.as_ref(), now),
+        false => Some(now),
     };
     let decided = vm.decide(&cluster.table, &request, (now, random), deadline)?;
     let Decided {
@@ -314,8 +308,7 @@ fn choose<H: Host>(
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
-        let is_partial = matches!(at, At::Body(reading) if reading.is_partial());
-        let waiting = HeldRequest::new(context, route, patience, watch, is_partial);
+        let waiting = HeldRequest::new(context, route, patience, watch);
         let place = vm.hold(waiting, patience, (until, decision.reason))?;
         *state = State::Held(place);
         return Some(Flow::Hold);

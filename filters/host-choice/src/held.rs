@@ -24,8 +24,6 @@ pub(crate) struct HeldRequest {
     pub(crate) context: u32,
     pub(crate) route: RouteRequest,
     patience: Patience,
-    /// Some of its body was shown and is kept, and more is to come.
-    pub(crate) is_partial: Cell<bool>,
     /// Over this request, until it is decided.
     pub(crate) watch: Cell<Option<Box<Watch>>>,
     /// What became of it, until its exchange takes that over.
@@ -38,13 +36,11 @@ impl HeldRequest {
         route: RouteRequest,
         patience: Patience,
         watch: Option<Box<Watch>>,
-        is_partial: bool,
     ) -> Rc<Self> {
         Rc::new(Self {
             context,
             route,
             patience,
-            is_partial: Cell::new(is_partial),
             watch: Cell::new(watch),
             disposition: Cell::new(None),
         })
@@ -60,14 +56,6 @@ impl HeldRequest {
             let left = deadline.saturating_sub(now).as_millis().max(1);
             let _ = host.set_header(Map::Request, UPSTREAM, Some(&left.to_string()));
         }
-    }
-}
-
-/// Lets a request go on, unless more of its body is to come: Envoy passes a part on twice where it is told so between
-/// two parts. Then the next one takes it along ([`crate::exchange::Exchange::on_body`]).
-pub(crate) fn resume(host: &impl RequestHost, is_partial: bool) {
-    if !is_partial {
-        let _ = host.resume();
     }
 }
 

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use crate::config::Config;
 use crate::handle::VmHandle;
 use crate::host::Host;
+use crate::reading::Shown;
 
 /// What a root context shares with the requests that come by it.
 pub struct Plugin<H: Host> {
     pub(crate) config: Rc<Config>,
+    pub(crate) shown: Rc<Shown>,
     pub(crate) vm: VmHandle<H>,
 }

@@ -3,9 +3,11 @@
 //!
 //! ```text
 //!  on_request ── begin ──> Reading <── on_body: a part more ──┬── the end, the key, or `max_bytes` ──> decided
-//!                             └── on a tick, a second later ──┴── with what is known then ───────────> decided
+//!                             └── on a tick, a second later ──┴── nothing of it is here ─────────────> decided
 //! ```
-//! Nothing is refused for what its body is: one that cannot be read is decided without a key.
+//! Nothing is refused for what its body is: one that cannot be read is decided without a key. One of which a part is
+//! here is never let go of by a tick, but by the next part: Envoy 1.40 passes a part on twice that it is told to let go
+//! of between two parts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,35 +24,50 @@ use crate::metrics::BodyEnd;
 
 /// For so long a request waits for its body. What an application next to its sidecar sends is there at once.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// For so long no body is waited for where the proxy shows none.
+/// After so many requests of a plugin of whose bodies nothing was shown, and none of which anything was, it is taken for
+/// one without the option.
+const SILENT: u32 = 4;
+/// For so long no body is waited for then.
 const UNHEARD: Duration = Duration::from_secs(60);
 
 /// A request whose body is being read.
 pub(crate) struct Reading {
     pub(crate) context: u32,
     pub(crate) config: Rc<Config>,
+    shown: Rc<Shown>,
     body: RefCell<Body>,
     /// Bytes of it that were read.
     read: Cell<usize>,
     max_bytes: usize,
-    /// Some of it was shown.
-    is_heard: Cell<bool>,
-    /// All of it was.
-    is_whole: Cell<bool>,
+    /// How much of it is here.
+    here: Cell<Here>,
+    /// Its time is over.
+    is_late: Cell<bool>,
     /// What a tick has decided, until its exchange takes that over.
-    decided: Cell<Option<State>>,
+    decision: Cell<Option<State>>,
     is_over: Cell<bool>,
 }
 
-/// Requests of a VM whose bodies are being read.
-#[derive(Default)]
-pub(crate) struct Readings {
-    /// The oldest first. Those that have gone are not known here any more.
-    waiting: VecDeque<(Duration, Weak<Reading>)>,
-    /// The proxy shows bodies.
-    is_heard: bool,
-    unheard_until: Duration,
+/// How much of a body is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    Nothing,
+    Part,
+    Whole,
 }
+
+/// Whether the proxy shows a plugin's requests' bodies.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    is_heard: Cell<bool>,
+    /// Requests in a row of which nothing was shown.
+    silent: Cell<u32>,
+    unheard_until: Cell<Duration>,
+}
+
+/// Requests of a VM whose bodies are being read, the oldest first. Those that have gone are not known here any more.
+#[derive(Default)]
+pub(crate) struct Readings(VecDeque<(Duration, Weak<Reading>)>);
 
 /// Whether it may be read: JSON, as it is.
 pub(crate) fn is_readable(headers: Option<&Headers>) -> bool {
@@ -66,53 +83,66 @@ pub(crate) fn is_readable(headers: Option<&Headers>) -> bool {
     is_json && encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case(b"identity"))
 }
 
+impl Shown {
+    fn hears(&self) {
+        self.is_heard.set(true);
+        self.silent.set(0);
+    }
+
+    /// A request has waited in vain.
+    fn is_silent(&self, host: &impl Host, now: Duration) {
+        self.silent.set(self.silent.get().saturating_add(1));
+        let is_unheard = !self.is_heard.get() && self.silent.get() >= SILENT;
+        if is_unheard && now >= self.unheard_until.get() {
+            self.unheard_until.set(now + UNHEARD);
+            let words = "requests waited for their bodies, and none was shown: `key.prompt` and `key.json` need the plugin's \
+                 `allow_on_headers_stop_iteration: true`; requests have no key for a minute";
+            host.log(LogLevel::Warn, words);
+        }
+    }
+}
+
 impl Readings {
     /// Begins to read the body of a request; none where the proxy shows none.
     pub(crate) fn begin(
         &mut self,
-        config: &Rc<Config>,
+        (config, shown): (&Rc<Config>, &Rc<Shown>),
         key: &BodyKey,
         context: u32,
         now: Duration,
     ) -> Option<Rc<Reading>> {
-        if now < self.unheard_until {
+        if now < shown.unheard_until.get() {
             return None;
         }
         let reading = Rc::new(Reading {
             context,
             config: Rc::clone(config),
+            shown: Rc::clone(shown),
             body: RefCell::new(key.body()),
             read: Cell::new(0),
             max_bytes: key.max_bytes,
-            is_heard: Cell::new(false),
-            is_whole: Cell::new(false),
-            decided: Cell::new(None),
+            here: Cell::new(Here::Nothing),
+            is_late: Cell::new(false),
+            decision: Cell::new(None),
             is_over: Cell::new(false),
         });
         let known = Rc::downgrade(&reading);
-        self.waiting.push_back((now + PATIENCE, known));
+        self.0.push_back((now + PATIENCE, known));
         Some(reading)
     }
 
-    /// The body of some request was shown.
-    pub(crate) fn is_heard(&mut self) {
-        self.is_heard = true;
-    }
-
-    /// The next request that has waited for long enough.
+    /// The next request that has waited for long enough and of whose body nothing is here.
     pub(crate) fn next_late(&mut self, host: &impl Host, now: Duration) -> Option<Rc<Reading>> {
-        while self.waiting.front().is_some_and(|(until, _)| *until <= now) {
-            let (_, reading) = self.waiting.pop_front()?;
+        while self.0.front().is_some_and(|(until, _)| *until <= now) {
+            let (_, reading) = self.0.pop_front()?;
             let Some(reading) = reading.upgrade().filter(|reading| !reading.is_over.get()) else {
                 continue;
             };
-            if !self.is_heard && !reading.is_heard.get() {
-                self.unheard_until = now + UNHEARD;
-                let words = "a request waited for its body, and none was shown: `key.prompt` and `key.json` need the plugin's \
-                     `allow_on_headers_stop_iteration: true`; requests have no key for a minute";
-                host.log(LogLevel::Warn, words);
+            reading.is_late.set(true);
+            if reading.here.get() == Here::Nothing {
+                reading.shown.is_silent(host, now);
+                return Some(reading);
             }
-            return Some(reading);
         }
         None
     }
@@ -121,8 +151,11 @@ impl Readings {
 impl Reading {
     /// More of the body is here, perhaps the last of it. Says whether the request is to be decided now.
     pub(crate) fn reads(&self, host: &impl RequestHost, is_last: bool) -> bool {
-        self.is_heard.set(true);
-        self.is_whole.set(is_last);
+        self.shown.hears();
+        self.here.set(match is_last {
+            true => Here::Whole,
+            false => Here::Part,
+        });
         let mut body = self.body.borrow_mut();
         let from = self.read.get();
         let part = host.body(from, self.max_bytes.saturating_sub(from));
@@ -132,44 +165,49 @@ impl Reading {
         if is_last && !self.is_cut() {
             body.end();
         }
-        is_last || body.is_done() || self.is_cut()
+        is_last || body.is_done() || self.is_cut() || self.is_late.get()
     }
 
-    /// Whether some of it was shown, and more is to come.
-    pub(crate) fn is_partial(&self) -> bool {
-        self.is_heard.get() && !self.is_whole.get()
+    /// Whether all of it is here, and so in the proxy's buffer.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.here.get() == Here::Whole
     }
 
-    /// Whether it is longer than what is read, or as long.
-    pub(crate) fn is_cut(&self) -> bool {
+    /// Whether as much of it was read as is read at most.
+    fn is_cut(&self) -> bool {
         self.read.get() >= self.max_bytes
     }
 
-    /// How the reading ended; `is_late`: because the time was over.
-    pub(crate) fn end(&self, is_late: bool) -> BodyEnd {
+    /// Ends the reading, and says how.
+    pub(crate) fn end(&self) -> BodyEnd {
         self.is_over.set(true);
         let body = self.body.borrow();
         match () {
             () if body.is_malformed() => BodyEnd::Malformed,
-            () if is_late => BodyEnd::Late,
-            () if self.is_cut() && !body.is_done() => BodyEnd::Cut,
-            () => BodyEnd::Read,
+            () if body.is_done() => BodyEnd::Read,
+            () if self.is_cut() => BodyEnd::Cut,
+            () if self.is_whole() => BodyEnd::Read,
+            () => BodyEnd::Late,
         }
     }
 
-    /// The names of keys that it has.
+    /// The names of keys that it has. Of one that is late none: those of a part would be found again by nobody.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
-        self.body.borrow().names()
+        let body = self.body.borrow();
+        match self.is_whole() || self.is_cut() || body.is_done() {
+            true => body.names(),
+            false => Vec::new(),
+        }
     }
 
-    /// Leaves for its exchange what was decided.
-    pub(crate) fn decide(&self, state: State) {
-        self.decided.set(Some(state));
+    /// Leaves for its exchange what a tick has decided.
+    pub(crate) fn leave_decision(&self, state: State) {
+        self.decision.set(Some(state));
     }
 
-    /// What was decided.
-    pub(crate) fn decided(&self) -> Option<State> {
-        self.decided.take()
+    /// What a tick has decided.
+    pub(crate) fn take_decision(&self) -> Option<State> {
+        self.decision.take()
     }
 }
 

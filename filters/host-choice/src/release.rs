@@ -14,11 +14,10 @@ use weir_policy::Round;
 use crate::disposition::{Action, Disposition, Flow};
 use crate::exchange::{decide, dispose};
 use crate::handle::VmHandle;
-use crate::held;
 use crate::host::{Host, RequestHost};
 use crate::vm::Vm;
 
-/// Decides for each request that has waited too long for its body. `select` as for [`release`].
+/// Decides for each request of whose body nothing has come in time. `select` as for [`release`].
 pub(crate) fn late<H: Host, R: RequestHost>(
     vm: &VmHandle<H>,
     select: impl Fn(u32) -> Option<R>,
@@ -31,12 +30,12 @@ pub(crate) fn late<H: Host, R: RequestHost>(
         let Some(host) = select(reading.context) else {
             continue;
         };
-        let Some((state, flow)) = vm.enter(|vm| decide(vm, &reading, &host, true)) else {
+        let Some((state, flow)) = vm.enter(|vm| decide(vm, &reading, &host)) else {
             continue;
         };
-        reading.decide(state);
+        reading.leave_decision(state);
         if flow.carry_out(&host) == Action::Continue {
-            held::resume(&host, reading.is_partial());
+            let _ = host.resume();
         }
     }
     any
@@ -56,11 +55,11 @@ pub(crate) fn release<H: Host, R: RequestHost>(
             .enter(|vm| next(vm, table, &mut round, &select, now))
             .flatten()
         {
-            let Released::Here(host, flow, is_partial) = next else {
+            let Released::Here(host, flow) = next else {
                 continue;
             };
             if flow.carry_out(&host) == Action::Continue {
-                held::resume(&host, is_partial);
+                let _ = host.resume();
             }
         }
     }
@@ -69,8 +68,7 @@ pub(crate) fn release<H: Host, R: RequestHost>(
 
 /// A held request that was decided.
 enum Released<R> {
-    /// Whether more of its body is to come.
-    Here(R, Flow, bool),
+    Here(R, Flow),
     /// Its context is gone, without a word.
     Gone,
 }
@@ -90,7 +88,7 @@ fn next<H: Host, R: RequestHost>(
     let (flow, in_flight) = dispose(vm, &host, &waiting.route, decision, now);
     let disposition = Disposition::new(&decision, in_flight, waiting.watch.take());
     waiting.disposition.set(Some(disposition));
-    Some(Released::Here(host, flow, waiting.is_partial.get()))
+    Some(Released::Here(host, flow))
 }
 
 #[cfg(test)]

@@ -69,7 +69,8 @@ impl<H: Host> Root<H> {
         self.proxy = config.proxy.clone().unwrap_or_else(node);
         let tick = config.tick;
         let config = Rc::new(config);
-        self.plugin = Some(Rc::new(Plugin { config, vm }));
+        let shown = Rc::default();
+        self.plugin = Some(Rc::new(Plugin { config, shown, vm }));
         Some(tick)
     }
 

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
+use super::server::is_server;
 use super::{Reader, beside};
 use crate::client::Client;
 use crate::config::{ApiServer, Bearer, Server, Token};
@@ -98,27 +99,30 @@ fn read(file: &Kubeconfig, path: &Path, reader: &mut Reader) -> Result<ApiServer
     let context = &context
         .ok_or_else(|| format!("current-context: there is no context {name:?}"))?
         .context;
-    let name = &context.cluster;
-    let cluster = file.clusters.iter().find(|cluster| cluster.name == *name);
+    let of_context = |field: &str, named: &str| {
+        format!("contexts.{name}.{field}: there is no {field} {named:?}")
+    };
+    let mut clusters = file.clusters.iter();
+    let cluster = clusters.find(|one| one.name == context.cluster);
     let cluster = &cluster
-        .ok_or_else(|| format!("there is no cluster {name:?}"))?
+        .ok_or_else(|| of_context("cluster", &context.cluster))?
         .cluster;
     let user = file.users.iter().find(|user| user.name == context.user);
     let nobody = User::default();
     let user = match (user, &*context.user) {
         (Some(named), _) => &named.user,
         (None, "") => &nobody,
-        (None, name) => return Err(format!("there is no user {name:?}")),
+        (None, named) => return Err(of_context("user", named)),
     };
     refuse_what_is_not_heeded(cluster, user)?;
     let mut bytes = |data: &Option<String>, file: &Option<String>, field: &str| {
         let read = match (data, file) {
-            // Data count before a file.
-            (Some(data), _) => BASE64_STANDARD
+            // Data count before a file; what is empty is not there.
+            (Some(data), _) if !data.is_empty() => BASE64_STANDARD
                 .decode(data)
                 .map_err(|_| "is not base64".into()),
-            (None, Some(file)) => reader.bytes(&beside(path, file)),
-            (None, None) => return Ok(None),
+            (_, Some(file)) if !file.is_empty() => reader.bytes(&beside(path, file)),
+            _ => return Ok(None),
         };
         read.map(Some).map_err(|why| format!("{field}: {why}"))
     };
@@ -140,28 +144,47 @@ fn read(file: &Kubeconfig, path: &Path, reader: &mut Reader) -> Result<ApiServer
         (None, None) => None,
         _ => return Err("client-certificate and client-key are only of use together".into()),
     };
-    let bearer = match (&user.token, &user.token_file) {
-        (Some(token), _) => {
+    let is_there = |text: &&String| !text.is_empty();
+    // The file is renewed, and counts before what was written once.
+    let bearer = match (
+        user.token_file.as_ref().filter(is_there),
+        user.token.as_ref().filter(is_there),
+    ) {
+        (Some(file), _) => Some(Bearer::File(beside(path, file))),
+        (None, Some(token)) => {
             let token = Token::read(token.as_bytes());
             Some(Bearer::Token(token.map_err(|_| "token: is not one token")?))
         }
-        (None, Some(file)) => Some(Bearer::File(beside(path, file))),
         (None, None) => None,
     };
-    let server = Server {
+    // It may hold a password, so it is not shown.
+    if !is_server(&cluster.server) {
+        return Err("server: is not https://host:port, or http://host:port of loopback".into());
+    }
+    let mut server = Server {
         url: cluster.server.trim_end_matches('/').to_owned(),
         ca,
-        identity,
+        identity: None,
     };
-    let is_private = server.is_secure() || server.is_loopback();
-    if !is_private && bearer.is_some() {
+    if !server.is_secure() && !server.is_loopback() {
         let url = &server.url;
         return Err(format!(
-            "server: {url} is neither https:// nor loopback, so the token would be sent in the clear"
+            "server: {url} is neither https:// nor loopback, so all would be sent in the clear"
         ));
     }
+    let is_of_tls = [
+        ("certificate-authority", server.ca.is_some()),
+        ("client-certificate", identity.is_some()),
+    ];
+    if let Some((field, _)) = is_of_tls.iter().find(|(_, is_there)| *is_there)
+        && !server.is_secure()
+    {
+        return Err(format!("{field}: only an https:// server reads it"));
+    }
     // What the library says of the certificates, before any port is bound.
-    Client::new(&server)?;
+    Client::new(&server).map_err(|why| format!("certificate-authority: {why}"))?;
+    server.identity = identity;
+    Client::new(&server).map_err(|why| format!("client-certificate: {why}"))?;
     Ok(ApiServer { server, bearer })
 }
 
@@ -173,12 +196,18 @@ fn refuse_what_is_not_heeded(cluster: &Cluster, user: &User) -> Result<(), Strin
     for (is_there, field, why) in [
         (is_insecure, "insecure-skip-tls-verify", certificates),
         (
-            cluster.tls_server_name.is_some(),
+            cluster
+                .tls_server_name
+                .as_ref()
+                .is_some_and(|name| !name.is_empty()),
             "tls-server-name",
             certificates,
         ),
         (
-            cluster.proxy_url.is_some(),
+            cluster
+                .proxy_url
+                .as_ref()
+                .is_some_and(|url| !url.is_empty()),
             "proxy-url",
             "no proxy is asked on the way",
         ),

@@ -106,7 +106,7 @@ pub(super) fn host_tls(
 /// Of no host.
 const PLACE: &str = "127.0.0.1:1";
 
-fn is_server(text: &str) -> bool {
+pub(super) fn is_server(text: &str) -> bool {
     let Ok(uri) = text.parse::<http::Uri>() else {
         return false;
     };

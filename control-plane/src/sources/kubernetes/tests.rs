@@ -36,6 +36,8 @@ enum Does {
     Repeat,
     /// Begins watches, and breaks off.
     Cut,
+    /// Breaks off watches as soon as it has told something, and lists no more.
+    LastWords,
 }
 
 #[derive(Clone)]
@@ -191,6 +193,7 @@ async fn answer(
     match now.does {
         Does::Fail(code) => return status(code, "etcdserver: request timed out"),
         Does::Hang => std::future::pending().await,
+        Does::LastWords if !watches => return status(500, "etcdserver: request timed out"),
         Does::Deny if watches => return status(403, "endpointslices is forbidden"),
         _ => {}
     }
@@ -250,6 +253,12 @@ fn watched(
                     return;
                 }
                 from = *version;
+            }
+            if now.does == Does::LastWords && from > known {
+                // Else the connection may be gone before they are on it.
+                tokio::time::sleep(ms(100)).await;
+                let _gone = sender.send(Err(io::Error::other("cut"))).await;
+                return;
             }
             match tokio::time::timeout_at(ends, world.changed()).await {
                 Ok(Ok(())) => {}
@@ -455,6 +464,22 @@ async fn after_a_connection_that_was_cut_all_are_listed_again() {
     fake.change(|world| world.does = Does::Answer);
     asked.until(2).await;
     assert!(fake.lists() >= 2);
+}
+
+/// It may be long until there is more.
+#[tokio::test]
+async fn what_was_told_just_before_a_connection_was_cut_counts() {
+    let fake = Fake::start().await;
+    fake.put(1, ready());
+    let patience = Patience {
+        between: ms(400),
+        ..PATIENCE
+    };
+    let mut asked = Asked::with(fake.settings(), patience);
+    asked.until(1).await;
+    fake.change(|world| world.does = Does::LastWords);
+    fake.put(2, ready());
+    asked.until(2).await;
 }
 
 #[tokio::test]

@@ -204,11 +204,20 @@ impl Metric {
         (!absent).then_some(self.samples)
     }
 
+    /// Where rows have the label, and some have it empty, these are the sum of the others, and count alone: SGLang
+    /// writes them so where it schedules by priority.
     fn samples(self) -> Result<Samples, String> {
-        match self.samples {
-            Ok(samples) if samples.is_empty() => Err(format!("{}: not on the page", self.name)),
-            samples => samples,
+        let mut samples = self.samples?;
+        if samples.is_empty() {
+            return Err(format!("{}: not on the page", self.name));
         }
+        let is_sum = |(label, _): &(Option<String>, f64)| label.as_deref() == Some("");
+        if samples.iter().any(is_sum) {
+            samples.retain(is_sum);
+            // As Prometheus has it, an empty label is none.
+            samples.iter_mut().for_each(|(label, _)| *label = None);
+        }
+        Ok(samples)
     }
 }
 

@@ -75,6 +75,31 @@ fn text(value: &RawValue, text_so_far: &mut Vec<u8>) -> serde_json::Result<()> {
     Ok(())
 }
 
+/// The document with U+FFFD in place of each half of a surrogate pair, which serde_json refuses.
+pub(crate) fn with_whole_pairs(document: &str) -> String {
+    let unit = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_hex.then(|| u16::from_str_radix(digits, 16).unwrap())
+    };
+    let (mut whole, mut rest) = (String::new(), document);
+    while let Some(first) = rest.chars().next() {
+        let (written, length) = match (unit(rest), unit(rest.get(6..).unwrap_or_default())) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (&rest[..12], 12),
+            (Some(0xd800..=0xdfff), _) => ("\\ufffd", 6),
+            (Some(_), _) => (&rest[..6], 6),
+            (None, _) if first == '\\' => {
+                let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
+                (&rest[..=escaped], 1 + escaped)
+            }
+            (None, _) => (&rest[..first.len_utf8()], first.len_utf8()),
+        };
+        whole.push_str(written);
+        rest = &rest[length..];
+    }
+    whole
+}
+
 /// The names of a document's blocks; none where it is no JSON.
 pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
     let document: &RawValue = serde_json::from_str(document).ok()?;

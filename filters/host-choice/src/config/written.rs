@@ -166,6 +166,10 @@ impl Written {
             let cluster = check_cluster(&name, cluster)?;
             clusters.insert(name, cluster);
         }
+        let mut keys = clusters
+            .values()
+            .map(|cluster: &ClusterConfig| &cluster.key);
+        let is_in_bodies = keys.any(|key| matches!(key, KeySource::Body(_)));
         // Here, so that no request pays for it.
         let mut priorities = self.priorities;
         for class in priorities.values_mut() {
@@ -176,6 +180,7 @@ impl Written {
             cores: self.cores,
             bodies: self.bodies,
             target_delay,
+            reads_bodies: self.role == Role::Caller && is_in_bodies,
             clusters,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
@@ -346,9 +351,9 @@ fn check_key(field: &str, written: WrittenKey) -> Result<KeySource, ConfigError>
     })
 }
 
-/// What Envoy keeps of a body by default is the most.
+/// Envoy keeps 1 MiB of a body by default, and has another part of it before the filter sees that.
 fn check_max_bytes(field: &str, written: &str) -> Result<usize, ConfigError> {
-    size(field, written, ("1KiB", 1 << 10), ("1MiB", 1 << 20))
+    size(field, written, ("1KiB", 1 << 10), ("512KiB", 512 << 10))
 }
 
 fn check_header(field: &str, name: &str) -> Result<(), ConfigError> {

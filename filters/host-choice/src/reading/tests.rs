@@ -6,6 +6,7 @@ use crate::disposition::{Action, Flow};
 use crate::exchange::Exchange;
 use crate::fake::{FakeHost, FakeRequest, Worker, holding};
 use crate::host::Map;
+use crate::reading::SILENT;
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
 const PROMPT: &str =
@@ -198,62 +199,106 @@ fn of_a_long_body_so_much_is_read_whatever_chunks_it_comes_in() {
 }
 
 #[test]
-fn a_request_waits_a_second_for_its_body_and_goes_on_with_what_is_known() {
+fn a_request_waits_a_second_for_its_body_and_goes_on_without_a_key() {
     let mut worker = worker(PROMPT, &table(1, up(&[A])));
     let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
-    let begun = format!(r#"{{"prompt":"{}"#, "x".repeat(100));
-    assert_eq!(
-        more((&request, &mut exchange), begun.as_bytes(), false),
-        Action::Pause
-    );
     worker.tick(950);
     assert_eq!(request.resumed(), 0);
     worker.tick(50);
-    // It goes with the next part.
-    assert_eq!(
-        (request.resumed(), request.reason().as_str()),
-        (0, "not_cached")
-    );
-    assert_eq!((ended(&worker, "late"), worker.in_flight(A)), (1, 1));
-    // The rest comes.
-    assert_eq!(
-        more((&request, &mut exchange), b"\"}", true),
-        Action::Continue
-    );
-    worker.tick(2000);
-    assert_eq!((request.resumed(), worker.in_flight(A)), (0, 1));
-    request.answer(A, &[(":status", "200")]);
-    exchange.on_response(&request);
-    exchange.on_end(&request);
-    assert_eq!(worker.in_flight(A), 0);
-    assert_eq!(worker.host.take_log(), Vec::<String>::new());
-}
-
-#[test]
-fn where_the_proxy_shows_no_bodies_requests_wait_once_and_the_log_says_why() {
-    let mut worker = worker(POINTER, &table(1, up(&[A])));
-    let (request, _exchange, _) = begin(&mut worker, 7, JSON);
-    worker.tick(1000);
     assert_eq!(
         (request.resumed(), request.reason().as_str()),
         (1, "no_key")
     );
+    assert_eq!((ended(&worker, "late"), worker.in_flight(A)), (1, 1));
+    // It comes.
+    let all = format!(r#"{{"prompt":"{}"}}"#, "x".repeat(100));
+    assert_eq!(
+        more((&request, &mut exchange), all.as_bytes(), true),
+        Action::Continue
+    );
+    worker.tick(2000);
+    assert_eq!((request.resumed(), worker.in_flight(A)), (1, 1));
+    request.answer(A, &[(":status", "200")]);
+    exchange.on_response(&request);
+    exchange.on_end(&request);
+    assert_eq!(worker.in_flight(A), 0);
+}
+
+/// Envoy passes on twice what it has of a body that it is told to let go of between two parts of it.
+#[test]
+fn a_late_request_of_whose_body_a_part_is_here_is_decided_at_the_next_part() {
+    let mut worker = worker(PROMPT, &table(1, up(&[A])));
+    let begun = format!(r#"{{"prompt":"{}"#, "x".repeat(100));
+    for (rest, is_last, reason, end) in [
+        // Names of a part would be found again by nobody.
+        (&b"x"[..], false, "no_key", "late"),
+        (b"\"}", true, "not_cached", "read"),
+    ] {
+        let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
+        assert_eq!(
+            more((&request, &mut exchange), begun.as_bytes(), false),
+            Action::Pause
+        );
+        worker.tick(5000);
+        assert_eq!(
+            (request.resumed(), worker.in_flight(A)),
+            (0, 0),
+            "it is nowhere yet"
+        );
+        assert_eq!(
+            more((&request, &mut exchange), rest, is_last),
+            Action::Continue
+        );
+        assert_eq!(
+            (request.reason().as_str(), ended(&worker, end)),
+            (reason, 1)
+        );
+        assert_eq!((request.resumed(), worker.in_flight(A)), (0, 1));
+        exchange.on_end(&request);
+    }
+}
+
+#[test]
+fn where_the_proxy_shows_no_bodies_requests_stop_waiting_and_the_log_says_why() {
+    let mut worker = worker(POINTER, &table(1, up(&[A])));
+    let waits = |worker: &mut Worker| {
+        let (request, exchange, action) = begin(worker, 7, JSON);
+        worker.tick(1000);
+        assert_eq!(request.reason(), "no_key");
+        drop(exchange);
+        action == Action::Pause
+    };
+    for _ in 0..SILENT {
+        assert_eq!(worker.host.take_log(), Vec::<String>::new());
+        assert!(waits(&mut worker));
+    }
     let log = worker.host.take_log();
     assert!(
-        log[0].contains("allow_on_headers_stop_iteration"),
+        log.len() == 1 && log[0].contains("allow_on_headers_stop_iteration"),
         "{log:?}"
     );
-    let (_, _exchange, action) = begin(&mut worker, 8, JSON);
-    assert_eq!((action, ended(&worker, "unread")), (Action::Continue, 1));
+    assert!(!waits(&mut worker));
+    assert_eq!(ended(&worker, "unread"), 1);
     worker.tick(60_000);
     let (request, mut exchange, action) = begin(&mut worker, 9, JSON);
     assert_eq!(action, Action::Pause, "it is tried again");
     more((&request, &mut exchange), SESSION, false);
-    let (late, _exchange, _) = begin(&mut worker, 10, JSON);
+    for _ in 0..2 * SILENT {
+        assert!(waits(&mut worker), "it shows them, and some are slow");
+    }
+    let log = worker.host.take_log();
+    assert!(log.len() <= 1, "{log:?}");
+}
+
+#[test]
+fn many_that_wait_in_vain_at_once_are_one_line_of_the_log() {
+    let mut worker = worker(POINTER, &table(1, up(&[A])));
+    let waiting: Vec<_> = (0..100)
+        .map(|context| begin(&mut worker, context, JSON))
+        .collect();
     worker.tick(1000);
-    assert_eq!(late.resumed(), 1);
-    let (_, _exchange, action) = begin(&mut worker, 11, JSON);
-    assert_eq!(action, Action::Pause, "it shows them, and one was slow");
+    assert!(waiting.iter().all(|(request, ..)| request.resumed() == 1));
+    assert_eq!(worker.host.take_log().len(), 1);
 }
 
 #[test]
@@ -268,66 +313,51 @@ fn a_request_that_goes_away_while_it_is_read_leaves_nothing() {
     assert_eq!((worker.in_flight(A), ended(&worker, "late")), (0, 0));
 }
 
+/// A request that waits with its body still to come would be refused by Envoy, once the buffer is full.
 #[test]
-fn what_is_read_may_then_wait_for_a_host_with_its_body_but_not_a_large_one() {
-    let mut worker = worker(PROMPT, &holding(1, 0));
-    let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
-    let action = more((&request, &mut exchange), br#"{"prompt":""#, false);
-    assert_eq!(action, Action::Pause);
-    let action = more((&request, &mut exchange), br#""}"#, true);
+fn only_what_is_here_in_whole_may_wait_for_a_host() {
+    for (json, part) in [(PROMPT, &br#"{"prompt":""}"#[..]), (POINTER, SESSION)] {
+        let mut worker = worker(json, &holding(1, 0));
+        let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
+        let action = more((&request, &mut exchange), part, true);
+        assert_eq!(
+            (action, request.reason().as_str()),
+            (Action::Pause, "held_for_eligible")
+        );
+        worker.push(&holding(2, 4096));
+        worker.tick(50);
+        assert_eq!((request.resumed(), worker.in_flight(A)), (1, 1));
+        assert_eq!(exchange.on_body(&request, true), Flow::Send);
+    }
+    let json = [JSON[0]];
+    let others = [("content-type", "text/plain")];
+    for (headers, part) in [
+        // The key is known, it is no JSON, it is cut, it is not read at all.
+        (json, SESSION),
+        (json, b"session=key"),
+        (json, &b" ".repeat(300 << 10)),
+        (others, b"x"),
+    ] {
+        let mut worker = worker(POINTER, &holding(1, 0));
+        let (request, mut exchange, _) = begin(&mut worker, 7, &headers);
+        more((&request, &mut exchange), part, false);
+        assert_eq!(request.answers()[0].status, 429, "{headers:?}");
+        assert_eq!(worker.host.metric("weir_held_requests"), 0);
+    }
+}
+
+#[test]
+fn where_some_keys_are_in_bodies_no_other_request_waits_before_its_own_is_here() {
+    let json = r#"{"clusters":{"rules":{},"other":{"key":{"json":"/id"}}}}"#;
+    let mut worker = worker(json, &holding(1, 0));
+    let (request, ..) = begin(&mut worker, 7, &[]);
+    assert_eq!(request.answers()[0].status, 429);
+    let request = FakeRequest::new(&[]);
+    let (_exchange, action) = worker.ask(8, &request);
     assert_eq!(
         (action, request.reason().as_str()),
         (Action::Pause, "held_for_eligible")
     );
-    assert_eq!(request.resumed(), 0);
-    let (large, mut large_exchange, _) = begin(&mut worker, 8, JSON);
-    more((&large, &mut large_exchange), &b" ".repeat(1024), false);
-    assert_eq!(large.answers()[0].status, 429);
-    worker.push(&holding(2, 4096));
-    worker.tick(50);
-    assert_eq!((request.resumed(), worker.in_flight(A)), (1, 1));
-    assert_eq!(exchange.on_body(&request, true), Flow::Send);
-}
-
-#[test]
-fn one_whose_time_is_over_may_still_wait_for_a_host() {
-    let mut worker = worker(PROMPT, &holding(1, 0));
-    let (request, exchange, _) = begin(&mut worker, 7, JSON);
-    worker.tick(1000);
-    assert_eq!(
-        (request.resumed(), request.reason().as_str()),
-        (0, "held_for_eligible")
-    );
-    worker.push(&holding(2, 4096));
-    worker.tick(50);
-    assert_eq!((request.resumed(), worker.in_flight(A)), (1, 1));
-    drop(exchange);
-    worker.tick(50);
-    let (_, _second, _) = begin(&mut worker, 8, &[]);
-    assert_eq!(worker.in_flight(A), 1, "the first one is taken back");
-}
-
-/// Envoy passes on twice what it has of a body that it is told to let go of between two parts of it.
-#[test]
-fn a_request_of_whose_body_more_is_to_come_goes_on_with_that() {
-    let mut worker = worker(PROMPT, &holding(1, 0));
-    let (request, mut exchange, _) = begin(&mut worker, 7, JSON);
-    more((&request, &mut exchange), b"{", false);
-    worker.tick(1000);
-    assert_eq!(request.reason(), "held_for_eligible");
-    assert_eq!(more((&request, &mut exchange), b" ", false), Action::Pause);
-    worker.push(&holding(2, 4096));
-    worker.tick(50);
-    assert_eq!((request.resumed(), worker.in_flight(A)), (0, 1));
-    assert_eq!(
-        more((&request, &mut exchange), b" ", false),
-        Action::Continue
-    );
-    assert_eq!(
-        more((&request, &mut exchange), b"}", true),
-        Action::Continue
-    );
-    assert_eq!((request.resumed(), worker.in_flight(A)), (0, 1));
 }
 
 #[test]

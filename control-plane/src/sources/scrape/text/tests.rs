@@ -58,6 +58,12 @@ fn of_an_engine_that_tells_running_and_queued_jobs_apart_both_are_in_progress() 
     );
     assert_eq!(page.complaints, Vec::<String>::new());
     assert_eq!((page.in_progress, page.queued), (Some(10), Some(vec![3])));
+    // SGLang, where it schedules by priority.
+    let sums =
+        "p{priority=\"\"} 7\np{priority=\"-5\"} 7\nq{priority=\"\"} 3\nq{priority=\"-5\"} 3\n";
+    let page = read(&format!("{sums}d_sum 1\nd_count 1\n"), &names);
+    assert_eq!(page.complaints, Vec::<String>::new());
+    assert_eq!((page.in_progress, page.queued), (Some(10), Some(vec![3])));
     let page = read("p 5\nd_sum 1\nd_count 1\n", &names);
     assert_eq!(page.complaints, ["q: not on the page"]);
     assert_eq!(page.in_progress, None, "only some of them are known");

@@ -76,7 +76,7 @@ impl Stage {
                 asked = Some(control.process);
                 match way {
                     Way::Prompt => {
-                        let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "1MiB"});
+                        let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
                         weir::prompt_sidecar(node, programs, &key, &hosts, control.xds)
                     }
                     _ => weir::sidecar(node, programs, HOSTS, &hosts, control.xds),
