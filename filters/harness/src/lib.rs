@@ -95,6 +95,15 @@ impl Proxy {
         Self { host, vms }
     }
 
+    /// The same where the plugin is shown bodies behind headers that it has paused.
+    pub fn showing_bodies(configuration: &str) -> Self {
+        let host = Host::new();
+        host.add_upstream(CONTROL);
+        let vm = || vm(&host, configuration).allow_on_headers_stop_iteration();
+        let vms = (0..3).map(|_| vm().start().expect("starts")).collect();
+        Self { host, vms }
+    }
+
     /// A proxy with these tables.
     pub fn with(configuration: &str, tables: &[v1::HostTable]) -> Self {
         let proxy = Self::start(configuration);

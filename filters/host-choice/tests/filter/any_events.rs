@@ -9,11 +9,11 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError};
 use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1;
-use weir_testkit::{Action, Host, HttpStream, Vm};
+use weir_testkit::{Action, HttpStream, Vm};
 
 use weir_harness::{
-    A, B, C, CONTROL, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, busy, cached, milliseconds,
-    resource, table, up, vm,
+    A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, busy, cached, milliseconds, resource,
+    table, up,
 };
 
 /// Keys are in bodies.
@@ -157,7 +157,7 @@ struct World {
 impl World {
     fn start(bodies: bool) -> Self {
         Self {
-            proxy: proxy(if bodies { OTHER } else { RULES }),
+            proxy: Proxy::showing_bodies(if bodies { OTHER } else { RULES }),
             open: Vec::new(),
             held_by_the_dead: 0,
             calm: Duration::ZERO,
@@ -385,18 +385,6 @@ impl World {
         let restarted: Vm = self.proxy.vms[vm].restart().expect("starts");
         self.proxy.vms[vm] = restarted;
     }
-}
-
-/// A main thread and two workers, which are shown bodies.
-fn proxy(configuration: &str) -> Proxy {
-    let host = Host::new();
-    host.add_upstream(CONTROL);
-    let start = |_| {
-        let vm = vm(&host, configuration).allow_on_headers_stop_iteration();
-        vm.start().expect("starts")
-    };
-    let vms = (0..3).map(start).collect();
-    Proxy { host, vms }
 }
 
 fn mutated(at: usize, byte: u8, cut: usize) -> Vec<u8> {

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keys that are in bodies.
 
-use weir_testkit::{Action, Host, HttpStream};
+use weir_testkit::{Action, HttpStream};
 
-use weir_harness::{A, B, CONTROL, Chosen, Proxy, TICKS, milliseconds, resource, table, up, vm};
+use weir_harness::{A, B, Chosen, Proxy, TICKS, milliseconds, resource, table, up};
 use weir_tables::v1;
 
 const PROMPT: &str = r#"{"clusters":{"rules":{"key":{"prompt":{"block_bytes":64}}}}}"#;
 
 /// Two hosts, of which that with the beginning of the prompt is expected to be done first.
 fn proxy(shows_bodies: bool) -> Proxy {
-    let host = Host::new();
-    host.add_upstream(CONTROL);
-    let start = |_| {
-        let vm = vm(&host, PROMPT);
-        let vm = match shows_bodies {
-            true => vm.allow_on_headers_stop_iteration(),
-            false => vm,
-        };
-        vm.start().unwrap()
+    let proxy = match shows_bodies {
+        true => Proxy::showing_bodies(PROMPT),
+        false => Proxy::start(PROMPT),
     };
-    let vms = (0..3).map(start).collect();
-    let proxy = Proxy { host, vms };
     proxy.run(TICKS);
     let mut table = table(1, up(&[A, B]));
     table.policy.as_mut().unwrap().selection = v1::Selection::Estimate.into();
