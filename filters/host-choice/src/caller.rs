@@ -59,16 +59,15 @@ pub(crate) fn read(
             let _ = host.set_header(Map::Request, name, None);
         }
     }
-    let key = match &cluster.key {
-        KeySource::Header(_) => claims.key,
-        KeySource::Path(template) => headers
-            .get(":path")
-            .and_then(|path| key_in_path(template, path)),
-        KeySource::Body(_) => None,
-    };
+    let salt = cluster.salt.as_ref();
+    let written = |key: Option<&[u8]>| keys(key, cluster.key_separator, salt);
     let keys = match &cluster.key {
-        KeySource::Body(_) => named(names, cluster.salt.as_ref()),
-        _ => keys(key, cluster.key_separator, cluster.salt.as_ref()),
+        KeySource::Header(_) => written(claims.key),
+        KeySource::Path(template) => {
+            let path = headers.get(":path");
+            written(path.and_then(|path| key_in_path(template, path)))
+        }
+        KeySource::Body(_) => named(names, salt),
     };
     let user = match &cluster.user {
         UserSource::Header(_) => claims.user.map(|user| user_priority(user, vm.hour())),
