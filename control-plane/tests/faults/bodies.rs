@@ -120,6 +120,23 @@ async fn any_length_and_kind_of_body_reaches_its_host_as_it_was_sent() {
     }
 }
 
+/// Over HTTP/1 a part of a body is what is in the socket, so one that comes while Envoy is busy may be as large as its
+/// buffer, and does not fit behind another part that it was told to keep.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_in_large_parts_is_not_refused() {
+    let (world, _hosts) = start().await;
+    let body = talk("time", 40_000);
+    let (begun, rest) = body.split_at(200_000);
+    let received = "envoy_http_downstream_cx_rx_bytes_total";
+    for _ in 0..5 {
+        let before = world.envoy_metric(received).await.unwrap_or_default();
+        let partial = begin(&world, &format!("{}{begun}", head(&body, ""))).await;
+        let all = |bytes| bytes >= before + begun.len() as f64;
+        world.until_envoy(received, all).await;
+        end(partial, rest, &body).await;
+    }
+}
+
 /// The beginning of a request whose body has this length.
 fn head(body: &str, more: &str) -> String {
     let length = body.len();

@@ -23,7 +23,7 @@ use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
 use crate::metrics::BodyEnd;
 use crate::plugin::Plugin;
-use crate::reading::{self, Reading, Shown};
+use crate::reading::{Announced, Reading, Shown};
 use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
@@ -235,9 +235,11 @@ fn read<H: Host>(
     context: u32,
 ) -> Option<Rc<Reading>> {
     let now = vm.host.now();
-    let reading = reading::is_readable(headers)
-        .then(|| vm.readings.begin((config, shown), key, context, now))
-        .flatten();
+    let announced = headers.and_then(Announced::readable);
+    let reading = announced.and_then(|announced| {
+        let readings = &mut vm.readings;
+        readings.begin((config, shown), (key, &announced), context, now)
+    });
     if reading.is_none() {
         vm.metrics.body(&vm.host, BodyEnd::Unread);
     }

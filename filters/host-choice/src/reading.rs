@@ -7,7 +7,8 @@
 //! ```
 //! Nothing is refused for what its body is: one that cannot be read is decided without a key. One of which a part is
 //! here is never let go of by a tick, but by the next part: Envoy 1.40 passes a part on twice that it is told to let go
-//! of between two parts.
+//! of between two parts. And one that may not fit into Envoy's buffer is decided by its first part: Envoy answers 413
+//! where it is told to keep more than fits, and over HTTP/1 a part may be as large as that buffer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,6 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SILENT: u32 = 4;
 /// For so long no body is waited for then.
 const UNHEARD: Duration = Duration::from_secs(60);
+/// So much of a body Envoy keeps: its default of `per_connection_buffer_limit_bytes`.
+const BUFFER: usize = 1 << 20;
+/// So many times what is read at most is kept of a body, where that is less.
+const KEPT: usize = 4;
 
 /// A request whose body is being read.
 pub(crate) struct Reading {
@@ -39,6 +44,8 @@ pub(crate) struct Reading {
     /// Bytes of it that were read.
     read: Cell<usize>,
     max_bytes: usize,
+    /// Whether Envoy has room for all that may come until it is decided.
+    fits: bool,
     /// How much of it is here.
     here: Cell<Here>,
     /// Its time is over.
@@ -69,18 +76,47 @@ pub(crate) struct Shown {
 #[derive(Default)]
 pub(crate) struct Readings(VecDeque<(Duration, Weak<Reading>)>);
 
-/// Whether it may be read: JSON, as it is.
-pub(crate) fn is_readable(headers: Option<&Headers>) -> bool {
-    let Some(headers) = headers else {
-        return false;
-    };
-    let [kind, encoding] = headers.get_each(["content-type", "content-encoding"]);
-    let is_json = kind.is_some_and(|kind| {
-        let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
-        let essence = essence.trim_ascii().to_ascii_lowercase();
-        essence == b"application/json" || essence.ends_with(b"+json")
-    });
-    is_json && encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case(b"identity"))
+/// What a request's headers say of its body.
+pub(crate) struct Announced {
+    length: Option<usize>,
+    /// HTTP/1 without a length: parts of any size. Those of HTTP/2 are frames, of 16 KiB.
+    is_chunked: bool,
+}
+
+impl Announced {
+    /// None where it may not be read: it is no JSON, or not as it is.
+    pub(crate) fn readable(headers: &Headers) -> Option<Self> {
+        let [kind, encoding, length, transfer] = headers.get_each([
+            "content-type",
+            "content-encoding",
+            "content-length",
+            "transfer-encoding",
+        ]);
+        let is_json = kind.is_some_and(|kind| {
+            let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+            let essence = essence.trim_ascii().to_ascii_lowercase();
+            essence == b"application/json" || essence.ends_with(b"+json")
+        });
+        let is_plain = encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case(b"identity"));
+        (is_json && is_plain).then(|| Self {
+            // One too long for a number is too long for a buffer.
+            length: length.map(|length| {
+                let length = std::str::from_utf8(length).ok();
+                length
+                    .and_then(|length| length.parse().ok())
+                    .unwrap_or(usize::MAX)
+            }),
+            is_chunked: transfer.is_some(),
+        })
+    }
+
+    /// Whether Envoy has room for all of it that may come before this much is read.
+    fn fits(&self, max_bytes: usize) -> bool {
+        match self.length {
+            Some(length) => length <= BUFFER.min(max_bytes.saturating_mul(KEPT)),
+            None => !self.is_chunked,
+        }
+    }
 }
 
 impl Shown {
@@ -107,7 +143,7 @@ impl Readings {
     pub(crate) fn begin(
         &mut self,
         (config, shown): (&Rc<Config>, &Rc<Shown>),
-        key: &BodyKey,
+        (key, announced): (&BodyKey, &Announced),
         context: u32,
         now: Duration,
     ) -> Option<Rc<Reading>> {
@@ -121,6 +157,7 @@ impl Readings {
             body: RefCell::new(key.body()),
             read: Cell::new(0),
             max_bytes: key.max_bytes,
+            fits: announced.fits(key.max_bytes),
             here: Cell::new(Here::Nothing),
             is_late: Cell::new(false),
             decision: Cell::new(None),
@@ -175,7 +212,8 @@ impl Reading {
 
     /// Whether as much of it was read as is read at most.
     fn is_cut(&self) -> bool {
-        self.read.get() >= self.max_bytes
+        let is_first = !self.fits && self.here.get() == Here::Part;
+        is_first || self.read.get() >= self.max_bytes
     }
 
     /// Ends the reading, and says how.

@@ -351,7 +351,7 @@ fn check_key(field: &str, written: WrittenKey) -> Result<KeySource, ConfigError>
     })
 }
 
-/// Envoy keeps 1 MiB of a body by default, and has another part of it before the filter sees that.
+/// Envoy keeps 1 MiB of a body by default.
 fn check_max_bytes(field: &str, written: &str) -> Result<usize, ConfigError> {
     size(field, written, ("1KiB", 1 << 10), ("512KiB", 512 << 10))
 }

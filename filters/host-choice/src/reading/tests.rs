@@ -198,6 +198,35 @@ fn of_a_long_body_so_much_is_read_whatever_chunks_it_comes_in() {
     );
 }
 
+/// Envoy refuses what it is told to keep and has no room for, and over HTTP/1 a part may be as large as its buffer.
+#[test]
+fn of_a_body_that_may_not_fit_the_first_part_is_read_and_no_other_waited_for() {
+    let mut worker = worker(PROMPT, &table(1, up(&[A])));
+    let (length, chunked) = ("content-length", ("transfer-encoding", "chunked"));
+    let begun = format!(r#"{{"prompt":"{}"#, "x".repeat(100));
+    for (more_headers, waits) in [
+        (&[][..], true),
+        (&[(length, "4096")], true),
+        (&[(length, "4097")], false),
+        (&[(length, "123456789012345678901234567890")], false),
+        (&[chunked], false),
+    ] {
+        let headers = [JSON, more_headers].concat();
+        let (request, mut exchange, _) = begin(&mut worker, 7, &headers);
+        let before = ended(&worker, "cut");
+        let action = more((&request, &mut exchange), begun.as_bytes(), false);
+        assert_eq!(action == Action::Pause, waits, "{more_headers:?}");
+        if !waits {
+            assert_ne!(request.reason(), "no_key");
+            assert_eq!(ended(&worker, "cut"), before + 1);
+        }
+        let action = more((&request, &mut exchange), b"\"}", true);
+        assert_eq!(action, Action::Continue);
+        exchange.on_end(&request);
+    }
+    assert_eq!(worker.in_flight(A), 0);
+}
+
 #[test]
 fn a_request_waits_a_second_for_its_body_and_goes_on_without_a_key() {
     let mut worker = worker(PROMPT, &table(1, up(&[A])));

@@ -55,7 +55,7 @@ const MEANINGS: [(&str, &str); 17] = [
     ),
     (
         "weir_bodies_total",
-        "With `key.prompt` or `key.json`: requests with a body, by what became of reading it: `read` to its end or up to the key, `cut` after `max_bytes`, `late` as it did not begin, or end, in time, `malformed`, `unread` as it is no JSON by its headers, is compressed, or the plugin lacks `allow_on_headers_stop_iteration`. `late`, `malformed` and `unread` ones have no key",
+        "With `key.prompt` or `key.json`: requests with a body, by what became of reading it: `read` to its end or up to the key, `cut` after `max_bytes` or a first part, `late` as it did not begin, or end, in time, `malformed`, `unread` as it is no JSON by its headers, is compressed, or the plugin lacks `allow_on_headers_stop_iteration`. `late`, `malformed` and `unread` ones have no key",
     ),
     (
         "weir_bounces_total",
