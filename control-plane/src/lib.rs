@@ -27,6 +27,7 @@ pub mod feed;
 pub mod follow;
 pub mod forward;
 pub mod gate;
+mod kube;
 pub mod leader;
 pub mod metrics;
 mod newest;

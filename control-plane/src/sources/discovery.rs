@@ -89,7 +89,7 @@ impl Patience {
 const SHORT: usize = 200;
 
 /// Text of others, not for ever.
-pub(super) fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     match text.floor_char_boundary(SHORT) {
         end if end < text.len() => format!("{}…", &text[..end]),
         _ => text.to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 /// A name that others gave, so that nothing in it is taken for our words.
-pub(super) fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 

@@ -11,7 +11,6 @@
 //! is of, and a watch goes on from there until the server ends it, after [`WATCH`]; the next begins where it ended.
 //! A server that has forgotten a version says 410, and all are listed again.
 
-mod access;
 mod answer;
 mod api;
 mod read;

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Deserializer};
 
+use crate::kube::Status;
+
 /// A page of slices.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -95,14 +97,6 @@ pub(super) enum Event {
 #[serde(default)]
 pub(super) struct Marked {
     pub(super) metadata: Metadata,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Status {
-    pub(super) code: u16,
-    pub(super) message: String,
 }
 
 /// Go writes `null` for what is empty.

@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
 use weir_fleet::poll::{Fault, PollError};
 
-use super::access::{api_server, token};
-use super::slices::{EXPIRED, Slices, refusal};
-use crate::client::{Client, Limits, Lines};
-use crate::config::{Bearer, Kubernetes};
+use super::slices::{EXPIRED, RIGHT, Slices};
+use crate::client::{Answer, Limits, Lines};
+use crate::config::Kubernetes;
+use crate::kube::{Caller, Status};
 use crate::sources::consul::encoded;
 
 /// Slices of a page: a hundred endpoints each, which whoever writes them may make a thousand, of half a KiB.
@@ -25,8 +23,7 @@ const MAX_LINE: usize = 8 << 20;
 /// Whom one service's slices are asked of.
 #[derive(Debug)]
 pub(super) struct Api {
-    http: Client,
-    bearer: Option<Bearer>,
+    caller: Caller,
     /// With the selector, and more to come.
     path: String,
     answer: Duration,
@@ -35,8 +32,6 @@ pub(super) struct Api {
 impl Api {
     /// With the certificates of now.
     pub(super) fn new(settings: &Kubernetes, answer: Duration) -> Result<Self, PollError> {
-        let api = api_server(&settings.access)?.into_owned();
-        let http = Client::new(&api.server).map_err(|why| PollError::new(Fault::Failed, why))?;
         let Kubernetes {
             namespace, service, ..
         } = settings;
@@ -46,8 +41,7 @@ impl Api {
             encoded(&selector)
         );
         Ok(Self {
-            http,
-            bearer: api.bearer,
+            caller: Caller::new(&settings.access)?,
             path,
             answer,
         })
@@ -59,9 +53,13 @@ impl Api {
         for _ in 0..MAX_PAGES {
             let path = format!("{}&limit={PAGE}&continue={}", self.path, encoded(&next));
             let limits = self.limits(MAX_BYTES);
-            let answer = self.http.get(&path, self.headers().await?, limits).await?;
+            let answer = self
+                .caller
+                .http
+                .get(&path, self.caller.headers().await?, limits)
+                .await?;
             if !answer.status.is_success() {
-                return Err(refusal(answer.status.as_u16(), &answer.body));
+                return Err(refusal(&answer));
             }
             match slices.add(&answer.body)? {
                 Some(page) => next = page,
@@ -81,11 +79,11 @@ impl Api {
             lasts.as_secs().max(1)
         );
         let limits = self.limits(MAX_LINE);
-        let headers = self.headers().await?;
-        match self.http.lines(&path, headers, limits).await? {
+        let headers = self.caller.headers().await?;
+        match self.caller.http.lines(&path, headers, limits).await? {
             Ok(lines) => Ok(Watch::Lines(lines)),
             Err(answer) if answer.status.as_u16() == EXPIRED => Ok(Watch::Expired),
-            Err(answer) => Err(refusal(answer.status.as_u16(), &answer.body)),
+            Err(answer) => Err(refusal(&answer)),
         }
     }
 
@@ -93,15 +91,11 @@ impl Api {
         let timeout = self.answer;
         Limits { timeout, max_bytes }
     }
+}
 
-    async fn headers(&self) -> Result<HeaderMap, PollError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if let Some(bearer) = &self.bearer {
-            headers.insert(AUTHORIZATION, token(bearer).await?);
-        }
-        Ok(headers)
-    }
+fn refusal(answer: &Answer) -> PollError {
+    let code = answer.status.as_u16();
+    Status::read(code, &answer.body).refusal(code, RIGHT)
 }
 
 /// What a question for changes brings.

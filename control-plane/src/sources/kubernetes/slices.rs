@@ -3,20 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
 use weir_fleet::poll::{Fault, PollError};
 use weir_policy::MAX_HOSTS;
 
-use super::answer::{self, Page, Slice, Status};
+use super::answer::{self, Page, Slice};
 use super::read::read;
 use crate::config::Kubernetes;
-use crate::sources::discovery::{Found, cut};
+use crate::kube::json;
+use crate::sources::discovery::Found;
 
 /// A pod has an address of each family, and is in two slices while it is moved.
 const MAX_ENDPOINTS: usize = 4 * MAX_HOSTS;
 
 /// The server has forgotten the version that was named.
 pub(super) const EXPIRED: u16 = 410;
+
+/// What asking for them needs.
+pub(super) const RIGHT: &str = "get, list and watch of endpointslices in discovery.k8s.io";
 
 /// By name.
 #[derive(Debug, Default)]
@@ -66,7 +69,7 @@ impl Slices {
                 Ok(Event::Same)
             }
             answer::Event::Error(status) if status.code == EXPIRED => Ok(Event::Expired),
-            answer::Event::Error(status) => Err(said(status.code, &status.message)),
+            answer::Event::Error(status) => Err(status.refusal(status.code, RIGHT)),
         }
     }
 
@@ -91,39 +94,6 @@ impl Slices {
             self.endpoints -= old.endpoints.len();
         }
     }
-}
-
-/// An answer that is an error, in the server's words.
-pub(super) fn refusal(code: u16, body: &[u8]) -> PollError {
-    let status = serde_json::from_slice(body);
-    let status = status.unwrap_or_else(|_| Status {
-        code,
-        message: String::from_utf8_lossy(body).into_owned(),
-    });
-    said(code, &status.message)
-}
-
-fn said(code: u16, message: &str) -> PollError {
-    let message = cut(message.trim());
-    match code {
-        401 => PollError::new(
-            Fault::Denied,
-            format!("401: {message}: the token is unknown or has run out"),
-        ),
-        403 => PollError::new(
-            Fault::Denied,
-            format!(
-                "403: {message}: a Role with get, list and watch of endpointslices in discovery.k8s.io is needed"
-            ),
-        ),
-        _ => PollError::new(Fault::BadStatus, format!("{code}: {message}")),
-    }
-}
-
-fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, PollError> {
-    let reader = &mut serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(reader)
-        .map_err(|error| PollError::new(Fault::BadBody, cut(&error.to_string())))
 }
 
 #[cfg(test)]
