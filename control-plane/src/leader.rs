@@ -2,14 +2,16 @@
 //! Who of several weir-control builds the tables.
 //!
 //! ```text
-//!  Consul ── lock (sessions, one key) ── Event ──> machine (pure) ──> Role (watch) ──> state, sources, follow, forward
-//!     ^                                               └─ Wish ─┐
-//!     └────────────────────────────────────────────────────────┘
+//!  Consul, Kubernetes ── lock ── Event ──> machine (pure) ──> Role (watch) ──> state, sources, follow, forward
+//!     ^                                       └─ Wish ─┐
+//!     └────────────────────────────────────────────────┘
 //! ```
-//! The lock is a key of Consul's that a session holds (developer.hashicorp.com/consul/tutorials/developer-configuration/application-leader-elections).
-//! Each time that it is taken its `LockIndex` grows, and each table carries it (`weir_tables::Meta`): of two who
+//! The lock is a key of Consul's that a session holds (developer.hashicorp.com/consul/tutorials/developer-configuration/application-leader-elections),
+//! or a Lease of Kubernetes' ([`lock::lease`]).
+//! Each time that it is taken its index grows, and each table carries it (`weir_tables::Meta`): of two who
 //! take themselves for the leader the older one's tables are refused, so that the lock needs no delay.
-//! A leader goes on until it learns of another one: to be without tables is worse than two who build them.
+//! A leader goes on until it learns of another one: to be without tables is worse than two who build them. With a Lease,
+//! which no server ends, it stops before others may take it over.
 
 pub mod lock;
 mod machine;
@@ -32,14 +34,14 @@ use weir_fleet::role::Role;
 use crate::config::{Config, Replicas};
 use crate::news::News;
 
-/// Without an answer of Consul, a replica that has no leader does not wait longer than this: nobody may be there
+/// Without an answer of the lock's server, a replica that has no leader does not wait longer than this: nobody may be there
 /// to lead.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// At the end the others are told, unless that takes longer.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Between two attempts at what Consul did not do.
+/// Between two attempts at what was not done.
 const RETRY: Duration = Duration::from_millis(200);
-/// Between two questions for the key, however fast there is news.
+/// Between two questions for the lock, however fast there is news.
 const BETWEEN: Duration = Duration::from_millis(20);
 /// A leader is not put down when it is younger. Each time that this replica puts one down the age doubles, up to
 /// [`DOUBLINGS`] times: two behind a firewall that refuses connections put each other down by turns, but not for
@@ -47,8 +49,6 @@ const BETWEEN: Duration = Duration::from_millis(20);
 const YOUNG: Duration = Duration::from_secs(5);
 /// To 320 s.
 const DOUBLINGS: u32 = 6;
-/// Parts of the session's time after which it is renewed.
-const RENEWALS: u32 = 3;
 
 /// The leader's session, as a follower names the leader that refuses its connections.
 pub type Depose = Arc<str>;
@@ -70,13 +70,12 @@ pub async fn run(
     // It was built once when the configuration was checked.
     let lock = match Lock::new(&replicas, &address) {
         Ok(lock) => Arc::new(lock),
-        Err(error) => return tracing::error!(error, "no client for Consul"),
+        Err(error) => return tracing::error!(error, "no client for the lock"),
     };
     let now = Instant::now();
     let candidate = Candidate {
         machine: Machine::new(address.clone()),
         lock: lock.clone(),
-        ttl: replicas.session_ttl,
         address,
         replicas,
         roles,
@@ -87,6 +86,7 @@ pub async fn run(
         retry_at: now,
         since: now,
         answered_at: now,
+        lapsed_at: None,
         put_down: 0,
         told: None,
     };
@@ -99,7 +99,6 @@ type Done = (Wish, Result<Event, PollError>);
 struct Candidate {
     machine: Machine,
     lock: Arc<Lock>,
-    ttl: Duration,
     /// Where this replica is reached.
     address: String,
     /// With what the lock was made.
@@ -112,8 +111,10 @@ struct Candidate {
     retry_at: Instant,
     /// When the role was taken.
     since: Instant,
-    /// When Consul last said something, or this replica began to wait for it.
+    /// When the lock's server last said something, or this replica began to wait for it.
     answered_at: Instant,
+    /// When it last stopped leading because others may.
+    lapsed_at: Option<Instant>,
     /// How many leaders it has put down.
     put_down: u32,
     /// What was last complained of.
@@ -131,12 +132,16 @@ impl Candidate {
             self.start();
             let due = match self.doing {
                 Some(_) => None,
-                None => self.machine.session().map(|_| self.renew_at),
+                None => self.renewal_due(),
             };
-            let alone = (self.machine.waits_in_vain()).then_some(self.answered_at + PATIENCE);
+            let alone = (self.machine.waits_in_vain()).then(|| self.alone_at());
+            let holds = self.machine.holds();
+            let lapses = holds.then(|| self.lock.lapses_at()).flatten();
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
+                // Before all news: who was frozen knows first that it has been away.
+                () = until(lapses) => self.lapse().await,
                 done = pending(&mut self.doing) => self.done(done).await,
                 reading = &mut self.read => self.reads(reading).await,
                 Ok(()) = configs.changed() => {
@@ -160,21 +165,39 @@ impl Candidate {
 
     /// Asks with newer certificates or a newer token from now on.
     fn renew(&mut self, newest: Option<Arc<Replicas>>) {
-        let of_lock = |replicas: &Replicas| (replicas.consul.clone(), replicas.token.clone());
-        let Some(newest) = newest.filter(|newest| of_lock(newest) != of_lock(&self.replicas))
-        else {
+        let Some(newest) = newest.filter(|newest| newest.lock != self.replicas.lock) else {
             return;
         };
-        match Lock::new(&newest, &self.address) {
+        match self.lock.renewed(&newest, &self.address) {
             Ok(lock) => {
-                info!("Consul is asked with another token or other certificates");
+                info!("the lock is asked for with another token or other certificates");
                 self.lock = Arc::new(lock);
                 self.replicas = newest;
                 self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
             }
             // It was tried when the configuration was checked.
-            Err(error) => tracing::error!(error, "the client for Consul stays as it is"),
+            Err(error) => tracing::error!(error, "the client for the lock stays as it is"),
         }
+    }
+
+    fn renewal_due(&self) -> Option<Instant> {
+        self.lock.renewed_every()?;
+        self.machine.session().map(|_| self.renew_at)
+    }
+
+    /// When it acts alone if there is no answer until then: one that has stopped leading gives others the time to take
+    /// over.
+    fn alone_at(&self) -> Instant {
+        let silent = self.answered_at + PATIENCE;
+        let lapsed = self.lapsed_at.map(|at| at + self.lock.patience());
+        lapsed.map_or(silent, |lapsed| silent.max(lapsed))
+    }
+
+    async fn lapse(&mut self) {
+        self.lapsed_at = Some(Instant::now());
+        warn!("the lock was not renewed in time: others may take it");
+        self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
+        self.take(Event::Lapsed).await;
     }
 
     fn is_resting(&self) -> bool {
@@ -192,12 +215,12 @@ impl Candidate {
     }
 
     fn begin(&mut self, wish: Wish) {
-        let (lock, ttl) = (self.lock.clone(), self.ttl);
+        let lock = self.lock.clone();
         let session = self.machine.session().map(str::to_owned);
         self.doing = Some(Box::pin(async move {
             let session = session.as_deref().unwrap_or_default();
             let event = match &wish {
-                Wish::Open => lock.open(ttl).await.map(Event::Opened),
+                Wish::Open => lock.open().await.map(Event::Opened),
                 Wish::Acquire => lock.acquire(session).await.map(Event::Answered),
                 Wish::Bury(session) => lock.destroy(session).await.map(|()| Event::Buried),
                 Wish::Renew => lock.renew(session).await.map(|alive| match alive {
@@ -219,7 +242,7 @@ impl Candidate {
                 self.retry_at = now + RETRY.mul_f64(pause);
                 self.renew_at = self.retry_at;
                 let denied = error.fault == Fault::Denied;
-                tracing::debug!(?wish, %error, "Consul does not do it");
+                tracing::debug!(?wish, %error, "the lock's server does not do it");
                 let what = error.to_string();
                 let failed = Event::Failed {
                     reading: false,
@@ -231,7 +254,8 @@ impl Candidate {
         };
         if let Event::Opened(_) | Event::Renewed = event {
             let early = rand::rng().random_range(0.8..1.0);
-            self.renew_at = now + (self.ttl / RENEWALS).mul_f64(early);
+            let every = self.lock.renewed_every().unwrap_or_default();
+            self.renew_at = now + every.mul_f64(early);
         }
         if let Event::Answered(false) = event {
             self.retry_at = now + RETRY;

@@ -12,7 +12,7 @@ pub enum Role {
     Waiting,
     /// This one builds the tables.
     Leading {
-        /// `LockIndex` of the key; 0 where there is no lock.
+        /// How often the lock was taken; 0 where there is no lock.
         index: u64,
     },
     /// Another one does.
@@ -26,9 +26,9 @@ pub struct Leader {
     pub name: String,
     /// Where its discovery listener is.
     pub address: String,
-    /// `LockIndex` of the key.
+    /// How often the lock was taken.
     pub index: u64,
-    /// Consul's session that holds the key.
+    /// What holds the lock: a session of Consul's, or a process.
     pub session: Arc<str>,
 }
 
@@ -47,7 +47,7 @@ impl Role {
         }
     }
 
-    /// `LockIndex` of the key, where it is known.
+    /// How often the lock was taken, where it is known.
     pub fn index(&self) -> u64 {
         match self {
             Self::Waiting => 0,

@@ -73,8 +73,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     let replicas = match &written.replicas {
         Some(section) => {
             let scope = root.section("replicas").at(section.referenced.line());
-            let tls = xds.tls.as_ref();
-            let checked = replicas::replicas(&section.value, tls, &scope, reader)?;
+            let checked = replicas::replicas(&section.value, &xds, &scope, reader)?;
             Some(Arc::new(checked))
         }
         None => None,

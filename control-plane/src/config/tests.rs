@@ -6,6 +6,7 @@ use weir_policy::Salt;
 use weir_fleet::prometheus::Figure;
 use weir_policy::{HostId, KeyHash, Policy};
 
+use super::replicas::{Lease, Lock};
 use super::*;
 
 /// What `load` says of a configuration, with hosts.yaml beside it.
@@ -462,13 +463,22 @@ fn replicas_are_checked_before_a_port_is_bound() {
         config.map(|config| Replicas::clone(config.replicas.as_ref().unwrap()))
     };
     let good = check("{ address: \"10.0.0.5:9901\", name: a }").unwrap();
-    assert_eq!(good.consul.url, "http://127.0.0.1:8500");
-    assert_eq!(
-        (good.key.as_str(), good.name.as_str()),
-        ("weir/leader", "a")
-    );
-    assert_eq!(good.session_ttl, Duration::from_secs(10));
-    assert!(good.tls.is_none() && good.token.is_none());
+    assert_eq!((good.name.as_str(), good.tls), ("a", None));
+    let Lock::Consul(lock) = good.lock else {
+        panic!("another lock")
+    };
+    assert_eq!(lock.consul.url, "http://127.0.0.1:8500");
+    assert_eq!(lock.key, "weir/leader");
+    assert_eq!(lock.ttl, Duration::from_secs(10));
+    assert!(lock.token.is_none());
+    let good = check("{ address: \"a:1\", lease: { namespace: weir-system } }").unwrap();
+    let lease = Lease {
+        namespace: "weir-system".to_owned(),
+        name: "weir-control".to_owned(),
+        duration: Duration::from_secs(15),
+        access: Access::Pod,
+    };
+    assert_eq!(good.lock, Lock::Lease(lease));
     assert!(
         !check("{ address: \"a:1\" }").unwrap().name.is_empty(),
         "the host's"
@@ -498,6 +508,38 @@ fn replicas_are_checked_before_a_port_is_bound() {
         (
             "{ address: \"a:1\", ca: ca.pem }",
             "replicas.ca: only replicas with xds.tls read it",
+        ),
+        (
+            "{ lease: { namespace: a } }",
+            "replicas.address: required; host:port where the other replicas reach xds.listen, or the environment's POD_IP",
+        ),
+        (
+            "{ address: \"a:1\", lease: {} }",
+            "replicas.lease.namespace: required; where the Lease is",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a, name: A_B } }",
+            "replicas.lease.name: \"A_B\" is not a name of 1 to 63 lower-case letters, digits and hyphens",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a, duration: 4s } }",
+            "replicas.lease.duration: 4s is not in 5s to 3600s",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a, duration: 5500ms } }",
+            "replicas.lease.duration: 5500ms is not in whole seconds",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a }, key: weir/leader }",
+            "replicas.key: only a lock in Consul has it; leave it out beside lease",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a }, consul: {} }",
+            "replicas.consul: the lock is in Consul or is a lease: leave one out",
+        ),
+        (
+            "{ address: \"a:1\", lease: { namespace: a, bogus: 1 } }",
+            "unknown field `bogus`, expected one of namespace, name, duration, kubeconfig",
         ),
         (
             "{ address: \"a:1\", consul: { address: nonsense } }",

@@ -47,12 +47,15 @@ section! {
     /// Several weir-control.
     Replicas {
         consul: Option<Spanned<Agent>>,
+        /// Instead of `consul`: the lock is a Lease in Kubernetes
+        lease: Option<Spanned<Lease>>,
         /// Name of the lock in Consul's key/value store, the same at all replicas of a group. A value that no replica
         /// wrote is never overwritten
         key: Option<Text>,
         /// A replica that is silent for this long loses the lock, after twice that at the latest
         session_ttl: Option<Text>,
-        /// Required: `host:port` where the other replicas reach `xds.listen`. Port 0 is the bound one
+        /// Required: `host:port` where the other replicas reach `xds.listen`. Port 0 is the bound one. With `lease` it
+        /// may be left out where the environment has `POD_IP`: that, and the port of `xds.listen`
         address: Option<Text>,
         /// This replica. Default: the machine's host name
         name: Option<Text>,
@@ -64,6 +67,20 @@ section! {
         private_key: Option<Text>,
         /// With `xds.tls`: DNS name in the others' certificates
         server_name: Option<Text>,
+    }
+}
+section! {
+    /// The Lease that is their lock.
+    Lease {
+        /// Required. Where it is
+        namespace: Option<Text>,
+        /// The same at all replicas of a group. It is made where there is none; one that somebody else holds is never
+        /// taken
+        name: Option<Text>,
+        /// Whole seconds. A replica that has not renewed it for this long loses it, and stops leading after two thirds
+        duration: Option<Text>,
+        /// As in a cluster's `kubernetes`. A Role with `get`, `create` and `update` of the Lease is needed
+        kubeconfig: Option<Text>,
     }
 }
 section! {

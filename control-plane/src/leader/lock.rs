@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lock in Consul: sessions and one key (developer.hashicorp.com/consul/api-docs/session, .../kv).
+//! The lock that decides who leads, wherever it is.
+//!
+//! | | session | taken by | free again | index |
+//! |---|---|---|---|---|
+//! | [`consul`] | Consul's | a key's `acquire` | when Consul has ended the session | `LockIndex` |
+//! | [`lease`] | this process' own | a write of the version that was read | when it was not renewed for its duration, by the clock of who looks | `leaseTransitions` |
+
+pub mod consul;
+pub mod lease;
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, StatusCode};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use weir_fleet::poll::{Fault, PollError};
+use tokio::time::Instant;
+use weir_fleet::poll::PollError;
 
-use crate::client::{Answer, Client, Limits};
-use crate::config::{Replicas, show_duration};
+use crate::config::{Replicas, replicas};
+use consul::Consul;
+use lease::Lease;
 
-/// A name, an address and a few numbers.
-const MAX_BYTES: usize = 64 << 10;
-/// Beside what a question itself waits.
+/// Of one question, beside what it itself waits.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How long a question waits for news. Short: one that a network has swallowed is asked again then.
-const WAIT: Duration = Duration::from_secs(10);
-/// Characters of a session's id in a complaint; Consul's have 36.
-const MAX_SESSION_SHOWN: usize = 64;
 /// The index goes into 31 bits of a table's epoch.
 const MOST_INDEX: u64 = (1 << 31) - 1;
+/// Parts of a session's time in Consul after which it is renewed.
+const RENEWALS: u32 = 3;
 
-/// What the key says.
+/// What the lock says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Nobody holds it.
@@ -36,206 +36,118 @@ pub enum Key {
     Strange(String),
 }
 
-/// The replica that holds the key.
+/// The replica that holds the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     /// Of the replica.
     pub name: String,
     /// Where it is reached.
     pub address: String,
-    /// How often the key was taken.
+    /// How often the lock was taken.
     pub index: u64,
     /// What holds it.
     pub session: String,
 }
 
-/// What the key says, and what the next question waits to be exceeded.
+/// What the lock says, and what the next question waits to be exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) index: u64,
     pub(super) key: Key,
 }
 
-/// The key's value.
-#[derive(Debug, Serialize, Deserialize)]
-struct Value {
-    name: String,
-    address: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Entry {
-    lock_index: u64,
-    #[serde(default)]
-    session: Option<String>,
-    value: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Session {
-    #[serde(rename = "ID")]
-    id: String,
-}
-
 /// Asks for it.
 #[derive(Debug)]
-pub(super) struct Lock {
-    client: Client,
-    headers: HeaderMap,
-    /// `/v1/kv/...`
-    path: String,
-    key: String,
-    name: String,
-    value: Bytes,
+pub(super) enum Lock {
+    Consul(Consul, Duration),
+    Lease(Lease),
 }
 
 impl Lock {
+    /// The error is about the certificates.
     pub(super) fn new(replicas: &Replicas, address: &str) -> Result<Self, String> {
-        let token = replicas.token.iter();
-        let header = HeaderName::from_static("x-consul-token");
-        let value = Value {
-            name: replicas.name.clone(),
-            address: address.to_owned(),
-        };
-        let parts = replicas.key.split('/');
-        let parts: String = parts
-            .map(|part| format!("/{}", crate::sources::consul::encoded(part)))
-            .collect();
-        Ok(Self {
-            client: Client::new(&replicas.consul)?,
-            headers: token
-                .map(|token| (header.clone(), token.0.clone()))
-                .collect(),
-            path: format!("/v1/kv{parts}"),
-            key: replicas.key.clone(),
-            name: replicas.name.clone(),
-            value: json!(value).to_string().into(),
+        let name = &replicas.name;
+        Ok(match &replicas.lock {
+            replicas::Lock::Consul(settings) => Self::Consul(
+                Consul::new(settings, name, address)?,
+                settings.ttl / RENEWALS,
+            ),
+            replicas::Lock::Lease(settings) => Self::Lease(Lease::new(settings, name, address)),
         })
     }
 
-    /// A new session. It ends when it was not renewed for `ttl`, and frees what it holds, at once.
-    pub(super) async fn open(&self, ttl: Duration) -> Result<String, PollError> {
-        let session = json!({
-            "Name": format!("weir-control {}", self.name),
-            "TTL": show_duration(ttl),
-            "Behavior": "release",
-            "LockDelay": "0s",
-        });
-        let answer = self.put("/v1/session/create", session.to_string()).await?;
-        let session: Session = parsed(&answer.good()?)?;
-        Ok(session.id)
+    /// The same with newer certificates or a newer token.
+    pub(super) fn renewed(&self, replicas: &Replicas, address: &str) -> Result<Self, String> {
+        match (self, &replicas.lock) {
+            (Self::Lease(lease), replicas::Lock::Lease(settings)) => {
+                Ok(Self::Lease(lease.renewed(settings)))
+            }
+            _ => Self::new(replicas, address),
+        }
+    }
+
+    /// A new session.
+    pub(super) async fn open(&self) -> Result<String, PollError> {
+        match self {
+            Self::Consul(consul, _) => consul.open().await,
+            Self::Lease(lease) => Ok(lease.open()),
+        }
     }
 
     /// Whether the session is still alive.
     pub(super) async fn renew(&self, session: &str) -> Result<bool, PollError> {
-        let path = format!("/v1/session/renew/{session}");
-        let answer = self.put(&path, "").await?;
-        match answer.status {
-            StatusCode::NOT_FOUND => Ok(false),
-            _ => answer.good().map(|_| true),
+        match self {
+            Self::Consul(consul, _) => consul.renew(session).await,
+            Self::Lease(lease) => lease.renew(session).await,
         }
     }
 
+    /// Ends a session, whoever's: what it holds is free.
     pub(super) async fn destroy(&self, session: &str) -> Result<(), PollError> {
-        let path = format!("/v1/session/destroy/{session}");
-        self.put(&path, "").await?.good().map(|_| ())
+        match self {
+            Self::Consul(consul, _) => consul.destroy(session).await,
+            Self::Lease(lease) => lease.release(session).await,
+        }
     }
 
-    /// Whether the key is the session's now.
+    /// Whether the lock is the session's now.
     pub(super) async fn acquire(&self, session: &str) -> Result<bool, PollError> {
-        let path = format!("{}?acquire={session}", self.path);
-        let answer = self.put(&path, self.value.clone()).await?;
-        Ok(answer.good()?.trim_ascii() == b"true")
+        match self {
+            Self::Consul(consul, _) => consul.acquire(session).await,
+            Self::Lease(lease) => lease.acquire(session).await,
+        }
     }
 
-    /// What the key says, once that is newer than `index`.
+    /// What the lock says, once that is newer than `index` or is to be looked at again.
     pub(super) async fn read(&self, index: u64) -> Result<Reading, PollError> {
-        let mut path = self.path.clone();
-        let mut timeout = ANSWER;
-        if index > 0 {
-            path = format!("{path}?index={index}&wait={}s", WAIT.as_secs());
-            // Consul adds up to a sixteenth, so that queries do not end at once.
-            timeout += WAIT + WAIT / 16;
+        match self {
+            Self::Consul(consul, _) => consul.read(index).await,
+            Self::Lease(lease) => lease.read(index).await,
         }
-        let limits = Limits {
-            timeout,
-            max_bytes: MAX_BYTES,
-        };
-        let answer = self.client.get(&path, self.headers.clone(), limits).await?;
-        let answer = self.allowed(answer)?;
-        let told = answer.headers.get("X-Consul-Index");
-        let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
-        let newest: u64 = told.unwrap_or(0);
-        let key = match answer.status {
-            StatusCode::NOT_FOUND => Key::Free,
-            _ => read(&answer.good()?, &self.key)?,
-        };
-        // An index that goes back means that Consul has begun anew.
-        let index = if newest < index { 0 } else { newest };
-        Ok(Reading { index, key })
     }
 
-    async fn put(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, PollError> {
-        let limits = Limits {
-            timeout: ANSWER,
-            max_bytes: MAX_BYTES,
-        };
-        let headers = self.headers.clone();
-        let asked = self
-            .client
-            .send(Method::PUT, path, headers, body.into(), limits);
-        self.allowed(asked.await?)
-    }
-
-    fn allowed(&self, answer: Answer) -> Result<Answer, PollError> {
-        if !matches!(
-            answer.status,
-            StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED
-        ) {
-            return Ok(answer);
+    /// How long after one renewal of a session the next is due. Absent: nothing is held that would have to be renewed.
+    pub(super) fn renewed_every(&self) -> Option<Duration> {
+        match self {
+            Self::Consul(_, every) => Some(*every),
+            Self::Lease(lease) => lease.renewed_every(),
         }
-        let said = answer.good().err().map(|error| error.detail);
-        let detail = format!(
-            "{}: replicas.consul.token_file must name a token with key:write of {:?} and session:write",
-            said.unwrap_or_default(),
-            self.key
-        );
-        Err(PollError::new(Fault::Denied, detail))
     }
-}
 
-/// What Consul's answer for the key `name` says.
-pub fn read(body: &[u8], name: &str) -> Result<Key, PollError> {
-    let entries: Vec<Entry> = parsed(body)?;
-    let Some(entry) = entries.into_iter().next() else {
-        return Ok(Key::Free);
-    };
-    let value = entry.value.unwrap_or_default();
-    let value = BASE64_STANDARD.decode(value).unwrap_or_default();
-    let written = serde_json::from_slice::<Value>(&value).ok();
-    let key = match (entry.session.filter(|held| !held.is_empty()), written) {
-        (None, Some(_)) => Key::Free,
-        (None, None) if value.is_empty() => Key::Free,
-        (None, None) => Key::Strange(format!(
-            "the key {name:?} has a value that no replica wrote; it is not overwritten: name another one in replicas.key"
-        )),
-        (Some(session), Some(Value { name, address })) => Key::Held(Holder {
-            name,
-            address,
-            // Were it ever so large, the epoch could not tell it.
-            index: entry.lock_index.min(MOST_INDEX),
-            session,
-        }),
-        (Some(session), None) => Key::Strange(format!(
-            "the key {name:?} is held by session {:?}, which is no replica's: name another one in replicas.key",
-            session.chars().take(MAX_SESSION_SHOWN).collect::<String>()
-        )),
-    };
-    Ok(key)
-}
+    /// From when on others may hold what this replica took, by its own clock. Absent: never without a word of the
+    /// lock's server, which ends the session itself.
+    pub(super) fn lapses_at(&self) -> Option<Instant> {
+        match self {
+            Self::Consul(..) => None,
+            Self::Lease(lease) => lease.lapses_at(),
+        }
+    }
 
-fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, PollError> {
-    serde_json::from_slice(body).map_err(|error| PollError::new(Fault::BadBody, error))
+    /// For so long a replica that has stopped leading waits for an answer before it acts alone.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Self::Consul(..) => Duration::ZERO,
+            Self::Lease(lease) => lease.duration(),
+        }
+    }
 }

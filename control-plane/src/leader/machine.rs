@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a replica is, by what Consul says. Pure: no clock, no I/O.
+//! What a replica is, by what the lock says, wherever that is. Pure: no clock, no I/O.
 
 use std::sync::Arc;
 
@@ -22,7 +22,9 @@ pub(super) enum Event {
     Answered(bool),
     /// The session of this replica's former life is over.
     Buried,
-    /// Consul did not do something.
+    /// By this replica's own clock others may hold by now what it took.
+    Lapsed,
+    /// The lock's server did not do something.
     Failed {
         /// It was to tell the key, and not to change anything.
         reading: bool,
@@ -31,20 +33,26 @@ pub(super) enum Event {
         /// What it said.
         what: String,
     },
-    /// Consul has answered nothing, for longer than one waits.
+    /// The lock's server has answered nothing, for longer than one waits.
     Silence,
 }
 
 impl Event {
-    /// Whether Consul has said something, if only no.
+    /// Whether the lock's server has said something, if only no.
     pub(super) fn is_answer(&self) -> bool {
-        !matches!(self, Self::Silence | Self::Failed { denied: false, .. })
+        !matches!(
+            self,
+            Self::Silence | Self::Lapsed | Self::Failed { denied: false, .. }
+        )
     }
 
     /// Whether the key may have changed since it was asked for: what it says now decides, and not what it said when
     /// the question began.
     pub(super) fn outdates_reading(&self) -> bool {
-        matches!(self, Self::Answered(_) | Self::Expired | Self::Buried)
+        matches!(
+            self,
+            Self::Answered(_) | Self::Expired | Self::Lapsed | Self::Buried
+        )
     }
 }
 
@@ -69,10 +77,14 @@ pub(super) struct Machine {
     session: Option<String>,
     /// As last read; none where that is no longer so.
     key: Option<Key>,
-    /// Consul has said something.
+    /// The lock's server has said something.
     heard: bool,
-    /// What was asked of Consul last was answered.
+    /// What was asked of it last was answered.
     answered: bool,
+    /// It leads because the lock said so, and that has not run out since.
+    holds: bool,
+    /// With which index it led by the lock last.
+    led: u64,
     /// Nobody of a former life is looked for any more.
     grown: bool,
     /// What is wrong with the key.
@@ -90,6 +102,8 @@ impl Machine {
             key: None,
             heard: false,
             answered: false,
+            holds: false,
+            led: 0,
             grown: false,
             unread: None,
             undone: None,
@@ -101,7 +115,12 @@ impl Machine {
         self.session.as_deref()
     }
 
-    /// Whether it waits for a Consul that does not answer: when that lasts, [`Event::Silence`] is due.
+    /// Whether it leads by the lock, and not alone.
+    pub(super) fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// Whether it waits for a server that does not answer: when that lasts, [`Event::Silence`] is due.
     pub(super) fn waits_in_vain(&self) -> bool {
         self.role == Role::Waiting && !self.answered
     }
@@ -142,7 +161,7 @@ impl Machine {
         if let Event::Opened(_) | Event::Renewed | Event::Answered(_) | Event::Buried = event {
             self.undone = None;
         }
-        if event != Event::Silence {
+        if !matches!(event, Event::Silence | Event::Lapsed) {
             self.answered = event.is_answer();
         }
         match event {
@@ -154,6 +173,10 @@ impl Machine {
             Event::Opened(session) => self.session = Some(session),
             Event::Renewed => {}
             Event::Expired => (self.session, self.key) = (None, None),
+            Event::Lapsed => {
+                // What it has pushed stays, and ages. Who leads is for the lock to say.
+                (self.role, self.holds, self.key) = (Role::Waiting, false, None);
+            }
             Event::Answered(taken) => {
                 self.grown |= taken;
                 self.key = None;
@@ -171,7 +194,8 @@ impl Machine {
                 }
             }
             Event::Silence if self.waits_in_vain() => {
-                self.role = Role::Leading { index: 0 };
+                // Whoever has taken the lock since has a higher index.
+                self.role = Role::Leading { index: self.led };
             }
             Event::Silence => {}
         }
@@ -184,7 +208,7 @@ impl Machine {
             Key::Free => {}
             Key::Strange(why) => self.unread = Some(why.clone()),
             Key::Held(holder) if self.session.as_ref() == Some(&holder.session) => {
-                self.grown = true;
+                (self.grown, self.holds, self.led) = (true, true, holder.index);
                 self.role = Role::Leading {
                     index: holder.index,
                 };
@@ -199,11 +223,11 @@ impl Machine {
                 }
                 // Whoever it is leads, and has told so later.
                 if matches!(self.role, Role::Leading { index } if index < holder.index) {
-                    self.role = Role::Waiting;
+                    (self.role, self.holds) = (Role::Waiting, false);
                 }
             }
             Key::Held(holder) => {
-                self.grown = true;
+                (self.grown, self.holds) = (true, false);
                 let Holder {
                     name,
                     address,

@@ -15,10 +15,17 @@ use crate::waits::until;
 
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 const ACCOUNTS: &str = "/api/v1/namespaces/weir-system/serviceaccounts";
-const RIGHTS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/weir-system/leases/weir-control";
 
-/// What users apply.
-const ROLE: &str = include_str!("../../../deploy/kubernetes/overlays/endpoints/role.yaml");
+/// What users apply: a Role and its binding, and their namespace.
+pub(crate) const ENDPOINTS: (&str, &str) = (
+    include_str!("../../../deploy/kubernetes/overlays/endpoints/role.yaml"),
+    "default",
+);
+pub(crate) const REPLICAS: (&str, &str) = (
+    include_str!("../../../deploy/kubernetes/overlays/replicas/role.yaml"),
+    "weir-system",
+);
 
 pub(crate) struct Cluster {
     pub(crate) kube: Kube,
@@ -60,11 +67,17 @@ impl Cluster {
     }
 
     /// The Role and its binding.
-    pub(crate) async fn apply_role(&self) {
-        for (document, kind) in ROLE.split("\n---\n").zip(["roles", "rolebindings"]) {
-            self.done(Method::POST, &format!("{RIGHTS}/{kind}"), document)
+    pub(crate) async fn apply_role(&self, (role, namespace): (&str, &str)) {
+        let rights = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+        for (document, kind) in role.split("\n---\n").zip(["roles", "rolebindings"]) {
+            self.done(Method::POST, &format!("{rights}/{kind}"), document)
                 .await;
         }
+    }
+
+    /// What the replicas' Lease says.
+    pub(crate) async fn lease(&self) -> Value {
+        self.done(Method::GET, LEASE, "").await["spec"].clone()
     }
 
     /// A token of a service account, as kubelets have it.

@@ -2,21 +2,32 @@
 //! weir-control with hosts from a real API server of Kubernetes, which `cargo xtask test --only kube` builds.
 
 mod cluster;
+mod replicas;
+
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../consul/control.rs"]
 mod control;
-#[path = "../envoy/http.rs"]
-mod http;
-#[allow(dead_code)] // Other tests use more of it.
+#[allow(dead_code)]
+#[path = "../replicas/filter.rs"]
+mod filter;
+#[allow(dead_code)]
+#[path = "../replicas/group.rs"]
+mod group;
+#[allow(dead_code)]
 #[path = "../inside/mod.rs"]
 mod inside;
-#[allow(dead_code)] // Other tests use more of it.
-#[path = "../waits/mod.rs"]
-mod waits;
+#[allow(dead_code)]
+#[path = "../replicas/metered.rs"]
+mod metered;
+#[allow(dead_code)]
+#[path = "../stage/mod.rs"]
+mod stage;
+
+use stage::{client, config, http, process, sidecar, tools, waits, world};
 
 use std::path::Path;
 
-use cluster::{Cluster, slice};
+use cluster::{Cluster, ENDPOINTS, slice};
 use control::{Control, complaints, hosts};
 use serde_json::Value;
 
@@ -42,7 +53,7 @@ async fn hosts_are_a_services_endpoints_and_stay_while_the_api_server_is_away() 
     let Some(mut cluster) = Cluster::start().await else {
         return;
     };
-    cluster.apply_role().await;
+    cluster.apply_role(ENDPOINTS).await;
     for (number, state) in [(1, "ready"), (2, "ready"), (3, "ready"), (4, "out")] {
         cluster.create(&slice(number, state)).await;
     }

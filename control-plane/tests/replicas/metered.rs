@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// Passes bytes on, as long as it is not cut. What is on the way then waits.
 pub(crate) struct Wire {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     whole: watch::Sender<bool>,
 }
 

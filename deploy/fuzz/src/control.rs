@@ -12,7 +12,7 @@ use prost::Message;
 use rand::SeedableRng;
 use weir_control::admin::{Question, explain as explained};
 use weir_control::follow::Mirror;
-use weir_control::leader::lock::{self, Key};
+use weir_control::leader::lock::{Key, consul as key, lease};
 use weir_control::sources::cache::Conversation;
 use weir_control::sources::consul;
 use weir_control::sources::nodes::{self, Named};
@@ -88,7 +88,16 @@ pub(crate) fn consul_roots(bytes: &[u8]) -> bool {
 
 /// Who leads: what the replicas' key in Consul says.
 pub(crate) fn consul_lock(bytes: &[u8]) -> bool {
-    match accepted(lock::read(bytes, "weir/leader")) {
+    leads(accepted(key::read(bytes, "weir/leader")))
+}
+
+/// The same of the replicas' Lease in Kubernetes.
+pub(crate) fn kubernetes_lease(bytes: &[u8]) -> bool {
+    leads(accepted(lease::read(bytes)))
+}
+
+fn leads(key: Option<Key>) -> bool {
+    match key {
         None => false,
         Some(Key::Free) => true,
         Some(Key::Held(holder)) => {

@@ -61,7 +61,7 @@ pub enum Access {
 
 impl Access {
     /// Of whom it is known before it is asked.
-    fn url(&self) -> Option<&str> {
+    pub fn url(&self) -> Option<&str> {
         match self {
             Self::Pod => None,
             Self::Written(api) => Some(&api.server.url),

@@ -17,10 +17,7 @@ pub(super) fn kubernetes(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Kubernetes, Error> {
-    let label = |value: &Value, field: &str, default: &str| {
-        let shape = "a name of 1 to 63 lower-case letters, digits and hyphens";
-        scope.text(value, field, default, is_label, shape)
-    };
+    let label = |value: &Value, field: &str, default: &str| label(value, field, default, scope);
     if written.service.is_none() && !is_label(cluster) {
         let reason = format!("required: {cluster:?} is the name of no service");
         return Err(scope.refuse(&None, "service", reason));
@@ -37,6 +34,17 @@ pub(super) fn kubernetes(
         metrics_port: port(&written.metrics_port, "metrics_port", scope)?,
         access: access(&written.kubeconfig, scope, reader)?,
     })
+}
+
+/// A name in Kubernetes. An empty default: there is none.
+pub(super) fn label(
+    value: &Value,
+    field: &str,
+    default: &str,
+    scope: &Scope<'_>,
+) -> Result<String, Error> {
+    let shape = "a name of 1 to 63 lower-case letters, digits and hyphens";
+    scope.text(value, field, default, is_label, shape)
 }
 
 fn service_port(value: &Value, scope: &Scope<'_>) -> Result<ServicePort, Error> {
@@ -56,7 +64,11 @@ fn service_port(value: &Value, scope: &Scope<'_>) -> Result<ServicePort, Error> 
     }
 }
 
-fn access(value: &Value, scope: &Scope<'_>, reader: &mut Reader) -> Result<Access, Error> {
+pub(super) fn access(
+    value: &Value,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Access, Error> {
     scope.note("kubeconfig", "path", None, None);
     let Some(name) = value else {
         return Ok(Access::Pod);

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a replica finds the others.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_settings::Scope;
 
+use super::kubernetes::{access, label};
 use super::server::{Fields, identity, server};
 use super::{Reader, consul, pem};
-use crate::config::replicas::Replicas;
-use crate::config::{Error, Tls, written};
+use crate::config::replicas::{LONGEST_LEASE, Lease, Lock, Replicas, Session};
+use crate::config::{Error, Tls, Xds, show_duration, written};
 use crate::tls::peer::{self, PeerTls};
 
 /// Consul's own limits (developer.hashicorp.com/consul/api-docs/session).
 const SHORTEST_TTL: Duration = Duration::from_secs(10);
 const LONGEST_TTL: Duration = Duration::from_secs(86_400);
+/// Of a Lease: six renewals, of which two may be late, are still half a second apart.
+const SHORTEST_LEASE: Duration = Duration::from_secs(5);
+/// As Kubernetes' own programs have it.
+const LEASE: Duration = Duration::from_secs(15);
+/// A pod's own address, where its manifest writes it there (`fieldRef: status.podIP`).
+const POD_IP: &str = "POD_IP";
 /// Of Consul's keys.
 const LONGEST_KEY: usize = 512;
 /// As a node's id on a discovery stream, with what stands before it.
@@ -23,32 +31,56 @@ const SERVER_NAME: &str = "weir-control";
 
 pub(super) fn replicas(
     written: &written::Replicas,
-    xds: Option<&Tls>,
+    Xds { listen, tls: xds }: &Xds,
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Replicas, Error> {
-    let is_key = |text: &str| {
-        (1..=LONGEST_KEY).contains(&text.len())
-            && !text.starts_with('/')
-            && text.chars().all(|c| c.is_ascii_graphic())
-    };
+    let xds = xds.as_ref();
     let is_name = |text: &str| {
         (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic())
     };
-    let shape =
-        "the name of a key, of 1 to 512 bytes, without spaces and not beginning with a slash";
-    let key = scope.text(&written.key, "key", "weir/leader", is_key, shape)?;
-    let session_ttl = scope.duration(
-        &written.session_ttl,
-        "session_ttl",
-        SHORTEST_TTL,
-        SHORTEST_TTL..=LONGEST_TTL,
-    )?;
-    if written.address.is_none() {
+    let lock = match &written.lease {
+        None => Lock::Consul(session(written, scope, reader)?),
+        Some(section) => {
+            let fields = [(&written.key, "key"), (&written.session_ttl, "session_ttl")];
+            let other = fields.into_iter().find(|(value, _)| value.is_some());
+            if let Some((value, field)) = other {
+                return Err(scope.refuse(
+                    value,
+                    field,
+                    "only a lock in Consul has it; leave it out beside lease",
+                ));
+            }
+            if written.consul.is_some() {
+                return Err(scope.refuse(
+                    &None,
+                    "consul",
+                    "the lock is in Consul or is a lease: leave one out",
+                ));
+            }
+            let scope = scope.section("lease").at(section.referenced.line());
+            Lock::Lease(lease(&section.value, &scope, reader)?)
+        }
+    };
+    let address = match (&written.address, &lock) {
+        (None, Lock::Lease(_)) => {
+            let own = std::env::var(POD_IP).ok().and_then(|ip| ip.parse().ok());
+            own.map(|ip| SocketAddr::new(ip, listen.port()).to_string())
+        }
+        _ => None,
+    };
+    if written.address.is_none() && address.is_none() {
         let reason = "required; host:port where the other replicas reach xds.listen";
+        let reason = match lock {
+            Lock::Consul(_) => reason.to_owned(),
+            Lock::Lease(_) => format!("{reason}, or the environment's {POD_IP}"),
+        };
         return Err(scope.refuse(&None, "address", reason));
     }
-    let address = scope.text(&written.address, "address", "", is_address, "host:port")?;
+    let address = match address {
+        Some(address) => address,
+        None => scope.text(&written.address, "address", "", is_address, "host:port")?,
+    };
     let own = nix::unistd::gethostname().ok();
     let own = own.and_then(|name| name.into_string().ok());
     let name = scope.text(
@@ -62,15 +94,59 @@ pub(super) fn replicas(
         true => own.unwrap_or_default(),
         false => name,
     };
-    let asked = consul_server(written, scope, reader)?;
     Ok(Replicas {
-        consul: asked.0,
-        token: asked.1,
-        key,
-        session_ttl,
+        lock,
         address,
         name,
         tls: peer_tls(written, xds, scope, reader)?,
+    })
+}
+
+fn session(
+    written: &written::Replicas,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Session, Error> {
+    let is_key = |text: &str| {
+        (1..=LONGEST_KEY).contains(&text.len())
+            && !text.starts_with('/')
+            && text.chars().all(|c| c.is_ascii_graphic())
+    };
+    let shape =
+        "the name of a key, of 1 to 512 bytes, without spaces and not beginning with a slash";
+    let key = scope.text(&written.key, "key", "weir/leader", is_key, shape)?;
+    let ttl = scope.duration(
+        &written.session_ttl,
+        "session_ttl",
+        SHORTEST_TTL,
+        SHORTEST_TTL..=LONGEST_TTL,
+    )?;
+    let (consul, token) = consul_server(written, scope, reader)?;
+    Ok(Session {
+        consul,
+        token,
+        key,
+        ttl,
+    })
+}
+
+fn lease(written: &written::Lease, scope: &Scope<'_>, reader: &mut Reader) -> Result<Lease, Error> {
+    let namespace = label(&written.namespace, "namespace", "", scope)?;
+    if namespace.is_empty() {
+        let reason = "required; where the Lease is";
+        return Err(scope.refuse(&None, "namespace", reason));
+    }
+    let range = SHORTEST_LEASE..=LONGEST_LEASE;
+    let duration = scope.duration(&written.duration, "duration", LEASE, range)?;
+    if duration.subsec_nanos() > 0 {
+        let reason = format!("{} is not in whole seconds", show_duration(duration));
+        return Err(scope.refuse(&written.duration, "duration", reason));
+    }
+    Ok(Lease {
+        namespace,
+        name: label(&written.name, "name", "weir-control", scope)?,
+        duration,
+        access: access(&written.kubeconfig, scope, reader)?,
     })
 }
 

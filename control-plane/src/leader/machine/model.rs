@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every course of events between replicas, Consul and a sidecar, with so many faults: whose tables are taken, and
-//! whether somebody leads in the end. [`Detail`] says what of it is looked at step by step.
+//! Every course of events between replicas, the lock's server and a sidecar, with so many faults: whose tables are
+//! taken, and whether somebody leads in the end. [`Detail`] says what of it is looked at step by step, [`Promise`] when
+//! the server frees the lock.
 //!
 //! ```text
-//!  Machine ── Wish ──> asked ──> done at Consul ──> answered ──┐     each arrow: later, or lost
-//!     ^  └──────────── key read at Consul ──> read ────────────┤
+//!  Machine ── Wish ──> asked ──> done at server ──> answered ──┐     each arrow: later, or lost
+//!     ^  └──────────── key read at server ──> read ────────────┤
 //!     └────────────────────── Event ───────────────────────────┘
 //!  leader ── table ──> follower (Mirror::take) ──> sidecar (stream::check)
 //! ```
-//! Nothing has a time here. A replica that is paused is one that takes no step while the others do, and Consul may
+//! Nothing has a time here. A replica that is paused is one that takes no step while the others do. Consul may
 //! end any session at any moment, which is all that a clock's skew, a pause beyond the session's time or a follower
-//! that deposes can bring about.
+//! that deposes can bring about. A Lease runs out after its holder has stopped, if that one's process lives: who wakes
+//! from a pause learns that first.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,9 +38,22 @@ struct Group {
     replicas: usize,
     faults: u8,
     detail: Detail,
+    promise: Promise,
+    /// A follower may free a Lease while its holder lives, as one behind a firewall that refuses connections does.
+    deposes: bool,
     /// Consul may lose all that it knows. Its lock counts from 1 again then, so that for as long as the old leader has
     /// not heard of it two may lead with one index.
     forgets: bool,
+}
+
+/// When the server frees what a replica holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Promise {
+    /// At any moment, as it ends sessions.
+    #[default]
+    Session,
+    /// When it has not been renewed for its duration, and who took it stops before.
+    Lease,
 }
 
 /// All of it at once would be tens of millions of states.
@@ -83,8 +98,12 @@ enum Action {
     Silence(usize),
     /// The process is killed and begins anew.
     Restart(usize),
-    /// Consul ends the session that has the lock.
+    /// The lock is free: Consul has ended its session, or the Lease has run out.
     Expire,
+    /// A Lease was not renewed in time, and nobody has taken it yet.
+    Lapse(usize),
+    /// A follower frees the Lease of a leader that lives.
+    Depose,
     /// Consul begins anew with nothing.
     Forget,
     /// The sidecar's table gets too old.
@@ -100,6 +119,8 @@ impl Action {
                 | Self::Silence(_)
                 | Self::Restart(_)
                 | Self::Expire
+                | Self::Lapse(_)
+                | Self::Depose
                 | Self::Forget
                 | Self::Age
         )
@@ -108,7 +129,8 @@ impl Action {
 
 /// As far as locks go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Consul {
+struct Server {
+    promise: Promise,
     /// Whose.
     sessions: BTreeMap<u8, usize>,
     opened: u8,
@@ -122,8 +144,10 @@ struct Replica {
     life: u64,
     /// What it has asked for, and the answer on its way.
     doing: Option<(Wish, Option<Event>)>,
-    /// The key as Consul has said it, on its way.
+    /// The key as the server has said it, on its way.
     reading: Option<Key>,
+    /// What it has written of a Lease has not run out by its own clock.
+    claimed: bool,
     /// What it has of the leader that it follows.
     mirrored: Option<Table>,
     /// A table on its way to the sidecar.
@@ -135,7 +159,7 @@ type Table = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
-    consul: Consul,
+    server: Server,
     replicas: Vec<Replica>,
     /// The sidecar's table, and whether it is fresh.
     taken: Option<(Table, bool)>,
@@ -219,7 +243,7 @@ fn mirrored(has: Option<Table>, offered: Table, index: u64) -> Option<Table> {
     Some(version.epoch)
 }
 
-impl Consul {
+impl Server {
     fn key(&self) -> Key {
         let Some(session) = self.holder else {
             return Key::Free;
@@ -234,8 +258,19 @@ impl Consul {
     }
 
     fn end(&mut self, session: u8) {
-        self.sessions.remove(&session);
+        // That of a Lease is a name alone.
+        if self.promise == Promise::Session {
+            self.sessions.remove(&session);
+        }
         self.holder.take_if(|holder| *holder == session);
+    }
+
+    /// Whether the session cannot hold the lock any more, or does not.
+    fn is_over(&self, session: u8) -> bool {
+        match self.promise {
+            Promise::Session => !self.sessions.contains_key(&session),
+            Promise::Lease => self.holder != Some(session),
+        }
     }
 
     fn does(&mut self, replica: usize, wish: &Wish, session: Option<u8>) -> Event {
@@ -247,7 +282,9 @@ impl Consul {
                 Event::Opened(format!("s{}", self.opened))
             }
             Wish::Acquire => {
-                let may = self.holder.is_none() && alive.is_some();
+                // A Lease of its own that has run out by its own clock is taken anew.
+                let is_own = self.promise == Promise::Lease && self.holder == alive;
+                let may = (self.holder.is_none() || is_own) && alive.is_some();
                 if may {
                     (self.index, self.holder) = (self.index + 1, alive);
                 }
@@ -257,9 +294,9 @@ impl Consul {
                 number(session).into_iter().for_each(|it| self.end(it));
                 Event::Buried
             }
-            Wish::Renew => match alive {
-                Some(_) => Event::Renewed,
-                None => Event::Expired,
+            Wish::Renew => match session.is_none_or(|it| self.is_over(it)) {
+                false => Event::Renewed,
+                true => Event::Expired,
             },
         }
     }
@@ -272,6 +309,7 @@ impl Replica {
             life,
             doing: None,
             reading: None,
+            claimed: false,
             mirrored: None,
             sent: None,
         }
@@ -281,6 +319,9 @@ impl Replica {
     fn on(&mut self, event: Event) {
         if event.outdates_reading() {
             self.reading = None;
+        }
+        if let Event::Opened(_) | Event::Lapsed = event {
+            self.claimed = false;
         }
         let before = self.machine.role.clone();
         if self.machine.on(event) != before {
@@ -324,6 +365,45 @@ impl World {
         Some((table, leader.index))
     }
 
+    /// Whether the lock is this replica's, as the server has it.
+    fn is_holder(&self, replica: usize) -> bool {
+        let session = self.replicas[replica].machine.session().and_then(number);
+        session.is_some() && self.server.holder == session
+    }
+
+    /// The key as `View::key` has it: a Lease of its own that has run out is free.
+    fn heard(&self, replica: usize, key: Key) -> Key {
+        let it = &self.replicas[replica];
+        let is_own = |holder: &Holder| it.machine.session() == Some(&holder.session);
+        match key {
+            Key::Held(holder)
+                if self.server.promise == Promise::Lease && is_own(&holder) && !it.claimed =>
+            {
+                Key::Free
+            }
+            key => key,
+        }
+    }
+
+    /// The lock is free. Whoever's Lease it was has learned it by its clock.
+    fn expire(&mut self) {
+        if self.server.promise == Promise::Lease {
+            let mut numbers = 0..self.replicas.len();
+            let holder = numbers.find(|number| self.is_holder(*number));
+            holder.into_iter().for_each(|holder| self.lapse(holder));
+        }
+        let holder = self.server.holder;
+        holder.into_iter().for_each(|it| self.server.end(it));
+    }
+
+    fn lapse(&mut self, replica: usize) {
+        let it = &mut self.replicas[replica];
+        it.claimed = false;
+        if it.machine.holds() {
+            it.on(Event::Lapsed);
+        }
+    }
+
     fn arrive(&mut self, replica: usize) {
         let Some(offered) = self.replicas[replica].sent.take() else {
             return;
@@ -345,7 +425,7 @@ impl World {
             Action::Answer(n) => asked(n).is_some_and(|(_, answer)| answer.is_some()),
             // What was read and is still so is not read again.
             Action::Read(n) | Action::Look(n) => {
-                it(n).reading.is_none() && it(n).machine.key != Some(self.consul.key())
+                it(n).reading.is_none() && it(n).machine.key != Some(self.server.key())
             }
             Action::Hear(n) => it(n).reading.is_some(),
             Action::Ask(n) | Action::Turn(n) => {
@@ -354,9 +434,10 @@ impl World {
             Action::Renew(n) | Action::Learn(n) => {
                 let is_over = |session: &str| {
                     let session = number(session);
-                    session.is_none_or(|it| !self.consul.sessions.contains_key(&it))
+                    session.is_none_or(|it| self.server.is_over(it))
                 };
-                asked(n).is_none() && it(n).machine.session().is_some_and(is_over)
+                let is_asked = self.server.promise == Promise::Session || it(n).claimed;
+                is_asked && asked(n).is_none() && it(n).machine.session().is_some_and(is_over)
             }
             Action::Send(n) => it(n)
                 .table(n)
@@ -369,8 +450,9 @@ impl World {
             Action::Lose(n) => asked(n).is_some(),
             Action::LoseReading(..) | Action::Restart(_) => true,
             Action::Silence(n) => it(n).machine.waits_in_vain(),
-            Action::Expire => self.consul.holder.is_some(),
-            Action::Forget => self.consul.index > 0,
+            Action::Expire | Action::Depose => self.server.holder.is_some(),
+            Action::Lapse(n) => self.is_holder(n) && it(n).claimed,
+            Action::Forget => self.server.index > 0,
             Action::Age => self.taken.is_some_and(|(_, is_fresh)| is_fresh),
         }
     }
@@ -381,17 +463,22 @@ impl World {
                 let Replica { machine, doing, .. } = &mut self.replicas[n];
                 let session = machine.session().and_then(number);
                 if let Some((wish, answer)) = doing {
-                    *answer = Some(self.consul.does(n, wish, session));
+                    *answer = Some(self.server.does(n, wish, session));
                 }
             }
             Action::Answer(n) => {
                 if let Some((_, Some(event))) = self.replicas[n].doing.take() {
+                    // The clock runs from the question on: what is another one's by now has run out by now.
+                    if let Event::Answered(true) | Event::Renewed = event {
+                        self.replicas[n].claimed = self.is_holder(n);
+                    }
                     self.replicas[n].on(event);
                 }
             }
-            Action::Read(n) => self.replicas[n].reading = Some(self.consul.key()),
+            Action::Read(n) => self.replicas[n].reading = Some(self.server.key()),
             Action::Hear(n) => {
                 if let Some(key) = self.replicas[n].reading.take() {
+                    let key = self.heard(n, key);
                     self.replicas[n].on(Event::Read(key));
                 }
             }
@@ -427,15 +514,15 @@ impl World {
                 self.replicas[n] = Replica::new(n, self.replicas[n].life + 1);
                 self.replicas[n].sent = sent;
             }
-            Action::Expire => self
-                .consul
-                .holder
-                .into_iter()
-                .for_each(|it| self.consul.end(it)),
+            Action::Expire => self.expire(),
+            Action::Lapse(n) => self.lapse(n),
+            Action::Depose => self.server.holder = None,
             Action::Forget => {
-                let opened = self.consul.opened;
-                self.consul = Consul::default();
-                self.consul.opened = opened;
+                self.server = Server {
+                    promise: self.server.promise,
+                    opened: self.server.opened,
+                    ..Server::default()
+                };
             }
             Action::Age => {
                 self.taken = self.taken.map(|(table, _)| (table, false));
@@ -492,7 +579,10 @@ impl Model for Group {
     fn start(&self) -> World {
         let replicas = 0..self.replicas;
         World {
-            consul: Consul::default(),
+            server: Server {
+                promise: self.promise,
+                ..Server::default()
+            },
             replicas: replicas.map(|number| Replica::new(number, 0)).collect(),
             taken: None,
             went_back: false,
@@ -505,6 +595,9 @@ impl Model for Group {
         let all = (0..self.replicas).flat_map(|n| self.detail.of_one(n));
         let all = all.chain([Action::Expire, Action::Age]);
         let all = all.chain(self.forgets.then_some(Action::Forget));
+        let all = all.chain(self.deposes.then_some(Action::Depose));
+        let lapses = (0..self.replicas).map(Action::Lapse);
+        let all = all.chain(lapses.filter(|_| self.promise == Promise::Lease));
         let after = |action: Action| {
             let mut next = world.clone();
             next.take(action);
@@ -522,6 +615,10 @@ impl Model for Group {
         if locked.len() < leaders && !self.forgets {
             return Some(format!("two lead with one lock index: {locked:?}"));
         }
+        let holders = world.replicas.iter().filter(|it| it.machine.holds());
+        if self.promise == Promise::Lease && !self.deposes && !self.forgets && holders.count() > 1 {
+            return Some("two lead by one Lease at once".to_owned());
+        }
         let why = "the sidecar went back to an older leader's table";
         world.went_back.then(|| why.to_owned())
     }
@@ -532,11 +629,11 @@ impl Model for Group {
         let sessions = next.replicas.iter().map(|it| it.machine.session());
         let known: Vec<u8> = sessions.flatten().filter_map(number).collect();
         let unknown = world
-            .consul
+            .server
             .sessions
             .keys()
             .filter(|it| !known.contains(it));
-        unknown.for_each(|session| next.consul.end(*session));
+        unknown.for_each(|session| next.server.end(*session));
         for n in 0..self.replicas {
             for action in [
                 Action::Do(n),
@@ -565,7 +662,7 @@ impl Model for Group {
     }
 
     fn is_settled(&self, world: &World) -> bool {
-        let index = world.consul.index;
+        let index = world.server.index;
         let roles = world.replicas.iter().map(|it| &it.machine.role);
         let agree = roles.into_iter().all(|role| role.index() == index);
         let fence = |(table, _)| meta(table).fence();
@@ -574,10 +671,15 @@ impl Model for Group {
     }
 
     fn sights(&self) -> Vec<Sight<World>> {
-        let mut sights: Vec<Sight<World>> =
-            vec![("two that take themselves for the leader", |world| {
+        let mut sights: Vec<Sight<World>> = match self.promise {
+            Promise::Session => vec![("two that take themselves for the leader", |world| {
                 world.leaders().count() == 2
-            })];
+            })],
+            Promise::Lease => vec![("one that has stopped, and leads again", |world| {
+                let mut machines = world.replicas.iter().map(|it| &it.machine);
+                machines.any(|it| it.holds() && it.role.index() == 2)
+            })],
+        };
         if self.detail == Detail::Tables {
             sights.push(("an older leader's table that is refused", |world| {
                 let mut sent = world.replicas.iter().filter_map(|replica| replica.sent);
@@ -599,32 +701,53 @@ fn explored(group: &Group) {
     println!("{explored:?} in {:?}", began.elapsed());
 }
 
+const CONSUL: Group = Group {
+    replicas: 2,
+    faults: 1,
+    detail: Detail::Questions,
+    promise: Promise::Session,
+    deposes: false,
+    forgets: false,
+};
+const LEASE: Group = Group {
+    promise: Promise::Lease,
+    ..CONSUL
+};
+
 #[test]
 fn no_lock_index_has_two_leaders_and_somebody_leads_in_the_end() {
-    explored(&Group {
-        replicas: 2,
-        faults: 1,
-        detail: Detail::Questions,
-        forgets: false,
-    });
+    explored(&CONSUL);
 }
 
 #[test]
 fn no_sidecar_goes_back_to_an_older_leader_and_has_the_newest_ones_table_in_the_end() {
     explored(&Group {
-        replicas: 2,
         faults: faults(),
         detail: Detail::Tables,
-        forgets: false,
+        ..CONSUL
     });
 }
 
 #[test]
 fn when_consul_has_forgotten_everything_one_leads_in_the_end_and_its_table_is_taken() {
     explored(&Group {
-        replicas: 2,
-        faults: 1,
         detail: Detail::Tables,
         forgets: true,
+        ..CONSUL
+    });
+}
+
+#[test]
+fn no_two_lead_by_a_lease_at_once_and_somebody_leads_in_the_end() {
+    explored(&LEASE);
+}
+
+#[test]
+fn with_a_lease_no_sidecar_goes_back_whoever_is_deposed() {
+    explored(&Group {
+        faults: faults(),
+        detail: Detail::Tables,
+        deposes: true,
+        ..LEASE
     });
 }

@@ -91,6 +91,47 @@ fn who_waits_for_a_consul_that_stopped_answering_acts_alone_and_who_is_answered_
 }
 
 #[test]
+fn who_may_have_lost_the_lock_by_its_own_clock_stops_until_the_lock_says_more() {
+    let leading = [
+        Event::Read(Key::Free),
+        Event::Opened("s".to_owned()),
+        Event::Read(held("s", US, 7)),
+    ];
+    let mut machine = after(&leading);
+    assert!(machine.holds());
+    assert_eq!(machine.on(Event::Lapsed), Role::Waiting);
+    assert!(
+        !machine.holds() && machine.wish().is_none(),
+        "the lock is read first"
+    );
+    machine.on(Event::Read(Key::Free));
+    assert_eq!(
+        machine.wish(),
+        Some(Wish::Acquire),
+        "with the session that it has"
+    );
+    let role = machine.on(Event::Read(held("s", US, 8)));
+    assert_eq!(role, Role::Leading { index: 8 });
+    assert!(machine.holds());
+}
+
+#[test]
+fn who_stopped_and_hears_nothing_acts_alone_below_whoever_took_over() {
+    let mut machine = after(&[
+        Event::Read(Key::Free),
+        Event::Opened("s".to_owned()),
+        Event::Read(held("s", US, 7)),
+        Event::Lapsed,
+    ]);
+    assert_eq!(machine.on(Event::Silence), Role::Waiting, "answered last");
+    machine.on(failed(false, true));
+    assert_eq!(machine.on(Event::Silence), Role::Leading { index: 7 });
+    assert!(!machine.holds());
+    let role = machine.on(Event::Read(held("t", "10.0.0.2:1", 8)));
+    assert!(matches!(role, Role::Following(_)));
+}
+
+#[test]
 fn of_two_with_one_address_the_one_that_has_lost_the_lock_stops_leading() {
     let mut machine = after(&[
         Event::Read(Key::Free),
