@@ -46,9 +46,10 @@ pub(crate) const TESTS: &[Test] = &[
     ),
 ];
 
-const OVERLAYS: [&str; 6] = [
+const OVERLAYS: [&str; 7] = [
     "overlays/standalone",
     "overlays/endpoints",
+    "overlays/replicas",
     "overlays/istio",
     "overlays/monitoring",
     "governor",
@@ -136,6 +137,7 @@ fn the_programs_take_the_configurations() {
     let cases = [
         ("overlays/standalone", "weir-control", &["--check"][..]),
         ("overlays/endpoints", "weir-control", &["--check"]),
+        ("overlays/replicas", "weir-control", &["--check"]),
         ("overlays/istio", "weir-control", &["--check"]),
         ("governor", "weir-governor", &["run", "--check"]),
         (
@@ -156,6 +158,8 @@ fn the_programs_take_the_configurations() {
         needs::succeed(
             Command::new(PROGRAMS.path().join(program))
                 .args(flags)
+                // As each pod of the overlay `replicas` has it.
+                .env("POD_IP", "10.1.0.7")
                 .arg("--config")
                 .arg(folder.path().join(format!("{program}.yaml"))),
         );
@@ -186,10 +190,29 @@ fn liveness_is_not_readiness() {
 }
 
 fn weir_control_runs_as_nobody() {
-    for overlay in [
-        "overlays/standalone",
-        "overlays/endpoints",
-        "overlays/istio",
+    let endpoints = json!([{
+        "apiGroups": ["discovery.k8s.io"],
+        "resources": ["endpointslices"],
+        "verbs": ["get", "list", "watch"],
+    }]);
+    let lease = json!([
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": ["weir-control"],
+            "verbs": ["get", "update"],
+        },
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["create"],
+        },
+    ]);
+    for (overlay, allowed) in [
+        ("overlays/standalone", None),
+        ("overlays/endpoints", Some(&endpoints)),
+        ("overlays/replicas", Some(&lease)),
+        ("overlays/istio", None),
     ] {
         let documents = yaml::documents(&build(overlay));
         let pod = &find(&documents, "Deployment", "weir-control")["spec"]["template"]["spec"];
@@ -204,20 +227,17 @@ fn weir_control_runs_as_nobody() {
         assert_eq!(security["allowPrivilegeEscalation"], false);
         assert_eq!(security["capabilities"]["drop"][0], "ALL");
         assert_eq!(security["capabilities"]["add"], Value::Null);
-        // What asks the API server needs one, and may read endpoints with it.
-        let has_token = overlay == "overlays/endpoints";
-        assert_eq!(pod["automountServiceAccountToken"], has_token, "{overlay}");
+        // What asks the API server needs one, and may do with it what is written here.
+        assert_eq!(
+            pod["automountServiceAccountToken"],
+            allowed.is_some(),
+            "{overlay}"
+        );
         let rights = documents
             .iter()
             .filter(|document| document["kind"] == "Role");
         let rights: Vec<&Value> = rights.map(|role| &role["rules"]).collect();
-        let endpoints = json!([{
-            "apiGroups": ["discovery.k8s.io"],
-            "resources": ["endpointslices"],
-            "verbs": ["get", "list", "watch"],
-        }]);
-        let allowed = [&endpoints];
-        assert_eq!(rights, &allowed[..usize::from(has_token)], "{overlay}");
+        assert_eq!(rights, allowed.as_slice(), "{overlay}");
         assert!(
             documents
                 .iter()
