@@ -106,28 +106,44 @@ impl Cluster {
         self.done(Method::POST, path, &object.to_string()).await
     }
 
-    /// The API server takes YAML, of which JSON is a part. After a start its own namespaces come with a delay.
-    async fn done(&self, method: Method, path: &str, body: &str) -> Value {
+    /// The object at this path as it is written, by server-side apply; unknown fields are refused.
+    pub(crate) async fn apply(&self, path: &str, object: &str) -> Value {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let path = format!("{path}{joint}fieldManager=weir&force=true&fieldValidation=Strict");
+        self.done(Method::PATCH, &path, object).await
+    }
+
+    /// The API server's answer, once it is a good one: after a start its own namespaces come with a delay.
+    pub(crate) async fn done(&self, method: Method, path: &str, body: &str) -> Value {
+        until(&format!("{method} {path}"), async || {
+            self.ask(method.clone(), path, body).await
+        })
+        .await
+    }
+
+    /// The API server's answer; it takes YAML, of which JSON is a part. What it says against it is the error.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: &str) -> Result<Value, Value> {
         let mut headers = HeaderMap::new();
         let token = HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap();
         headers.insert(AUTHORIZATION, token);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+        let kind = match method {
+            Method::PATCH => "application/apply-patch+yaml",
+            _ => "application/yaml",
+        };
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let limits = Limits {
             timeout: Duration::from_secs(10),
             max_bytes: 1 << 20,
         };
-        until(&format!("{method} {path}"), async || {
-            let (body, headers) = (body.to_owned().into(), headers.clone());
-            let answer = self.admin.send(method.clone(), path, headers, body, limits);
-            let answer = answer.await.map_err(|error| json!(error.to_string()))?;
-            let is_good = answer.status.is_success();
-            let said = String::from_utf8_lossy(&answer.body).into_owned();
-            match is_good {
-                true => Ok(serde_json::from_str(&said).unwrap()),
-                false => Err(json!(said)),
-            }
-        })
-        .await
+        let body = body.to_owned().into();
+        let answer = self.admin.send(method, path, headers, body, limits);
+        let answer = answer.await.map_err(|error| json!(error.to_string()))?;
+        let is_good = answer.status.is_success();
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        match is_good {
+            true => Ok(serde_json::from_str(&said).unwrap()),
+            false => Err(json!(said)),
+        }
     }
 }
 

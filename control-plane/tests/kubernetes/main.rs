@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control with hosts from a real API server of Kubernetes, which `cargo xtask test --only kube` builds.
 
+mod chart;
 mod cluster;
 mod replicas;
 

@@ -2,6 +2,7 @@
 //! `cargo xtask kube`: an API server of Kubernetes on loopback, with its store and without nodes.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use weir_stage::command::Run;
 use weir_stage::interrupt;
 use weir_stage::kube::Kube;
 
-use crate::tools::{self, ETCD, KUBE_APISERVER, Temporary};
+use crate::packaging;
+use crate::tools::{self, ETCD, HELM, KUBE_APISERVER, Temporary};
 use crate::workspace::Workspace;
 
 #[derive(Arguments)]
@@ -55,14 +57,36 @@ fn build(workspace: &Workspace) -> Result<[PathBuf; 2]> {
     ])
 }
 
-/// weir-control's tests against it, which are skipped where nobody names the programs.
+/// Tests against it, and of the chart by Helm: they are skipped where nobody names the programs, as all of them take
+/// minutes to build.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let [etcd, api_server] = build(workspace)?;
+    let helm = tools::build(workspace, HELM)?;
     let mut command = workspace.cargo();
     command
         .args(["test", "--package", "weir-control", "--test", "kubernetes"])
         .env(tools::variable(ETCD), etcd)
-        .env(tools::variable(KUBE_APISERVER), api_server);
+        .env(tools::variable(KUBE_APISERVER), api_server)
+        .env(tools::variable(HELM), &helm);
+    played(command)?;
+    workspace
+        .cargo()
+        .args(["build", "--bins"])
+        .args(["--package", "weir-control", "--package", "weir-governor"])
+        .shown()?;
+    let mut command = workspace.cargo();
+    command
+        .args(["test", "--package", "weir-packaging", "--test", "packaging"])
+        .args(["--", "chart"])
+        .env("WEIR_BIN_DIR", workspace.target.join("debug"))
+        .env(tools::variable(HELM), &helm);
+    for (name, path) in packaging::readers(workspace) {
+        command.env(tools::variable(name), path);
+    }
+    played(command)
+}
+
+fn played(mut command: Command) -> Result<()> {
     let said = command.captured()?;
     print!("{said}");
     ensure!(

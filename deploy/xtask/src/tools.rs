@@ -41,6 +41,8 @@ pub(crate) const CONSUL: &str = "consul";
 /// An API server of Kubernetes, and its store.
 pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
 pub(crate) const ETCD: &str = "etcd";
+/// Renders the chart.
+pub(crate) const HELM: &str = "helm";
 /// Sends scenarios.
 pub(crate) const K6: &str = "k6";
 /// What reads the pages of all in it.

@@ -56,7 +56,7 @@ const OVERLAYS: [&str; 7] = [
     "overlays/governor-cores",
 ];
 
-fn build(overlay: &str) -> String {
+pub(crate) fn build(overlay: &str) -> String {
     let folder = needs::root().join("deploy/kubernetes").join(overlay);
     let output = needs::succeed(KUSTOMIZE.command().arg("build").arg(folder));
     String::from_utf8(output.stdout).unwrap()
@@ -76,7 +76,7 @@ fn refusal(manifests: &Path) -> Option<String> {
 }
 
 #[track_caller]
-fn allowed(manifests: &Path) {
+pub(crate) fn allowed(manifests: &Path) {
     if let Some(refusal) = refusal(manifests) {
         panic!("{refusal}");
     }
@@ -122,7 +122,7 @@ fn an_unknown_field_is_refused() {
 }
 
 /// Of one kind and name.
-fn find(documents: &[Value], kind: &str, name: &str) -> Value {
+pub(crate) fn find(documents: &[Value], kind: &str, name: &str) -> Value {
     let found = documents
         .iter()
         .find(|document| {
@@ -147,23 +147,29 @@ fn the_programs_take_the_configurations() {
         ),
     ];
     for (overlay, program, flags) in cases {
-        let folder = TempDir::new().unwrap();
-        let map = find(&yaml::documents(&build(overlay)), "ConfigMap", program);
-        certificate::write(folder.path(), ["tls.crt", "tls.key", "ca.crt"]);
-        let place = folder.path().to_str().unwrap();
-        for (name, text) in map["data"].as_object().unwrap() {
-            let text = text.as_str().unwrap().replace("/etc/weir-tls", place);
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        needs::succeed(
-            Command::new(PROGRAMS.path().join(program))
-                .args(flags)
-                // As each pod of the overlay `replicas` has it.
-                .env("POD_IP", "10.1.0.7")
-                .arg("--config")
-                .arg(folder.path().join(format!("{program}.yaml"))),
-        );
+        taken(&yaml::documents(&build(overlay)), program, flags);
     }
+}
+
+/// The program takes what is in its ConfigMap.
+#[track_caller]
+pub(crate) fn taken(documents: &[Value], program: &str, flags: &[&str]) {
+    let folder = TempDir::new().unwrap();
+    let map = find(documents, "ConfigMap", program);
+    certificate::write(folder.path(), ["tls.crt", "tls.key", "ca.crt"]);
+    let place = folder.path().to_str().unwrap();
+    for (name, text) in map["data"].as_object().unwrap() {
+        let text = text.as_str().unwrap().replace("/etc/weir-tls", place);
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    needs::succeed(
+        Command::new(PROGRAMS.path().join(program))
+            .args(flags)
+            // As each of several pods has it.
+            .env("POD_IP", "10.1.0.7")
+            .arg("--config")
+            .arg(folder.path().join(format!("{program}.yaml"))),
+    );
 }
 
 fn liveness_is_not_readiness() {

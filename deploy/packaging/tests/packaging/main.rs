@@ -7,6 +7,7 @@
 //! the test is reported as ignored.
 
 mod certificate;
+mod chart;
 mod envoy;
 mod envoy_gateway;
 mod images;
@@ -28,6 +29,7 @@ type Test = (&'static str, &'static [Need], fn());
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let tests = [
+        chart::TESTS,
         envoy_gateway::TESTS,
         images::TESTS,
         istio::TESTS,

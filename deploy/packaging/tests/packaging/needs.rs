@@ -22,6 +22,7 @@ pub(crate) const PROGRAMS: Need = Need::Variable("WEIR_BIN_DIR");
 pub(crate) const CRANE: Need = Need::Variable("WEIR_CRANE");
 pub(crate) const WASM_FETCH: Need = Need::Variable("WEIR_WASM_FETCH");
 pub(crate) const KUSTOMIZE: Need = Need::Variable("WEIR_KUSTOMIZE");
+pub(crate) const HELM: Need = Need::Variable("WEIR_HELM");
 pub(crate) const KUBECTL_VALIDATE: Need = Need::Variable("WEIR_KUBECTL_VALIDATE");
 /// A folder of custom resource definitions.
 pub(crate) const CRDS: Need = Need::Variable("WEIR_CRDS");

@@ -1,0 +1,66 @@
+{{- define "weir.labels" -}}
+app.kubernetes.io/part-of: weir
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* of an image's values, and the appVersion */}}
+{{- define "weir.image" -}}
+{{- $image := index . 0 -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default (index . 1) $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* namespaces whose endpoints are asked for, as a list in JSON */}}
+{{- define "weir.hostsNamespaces" -}}
+{{- $found := list -}}
+{{- range $cluster := .Values.control.clusters -}}
+{{- with $cluster.kubernetes -}}
+{{- $found = append $found .namespace -}}
+{{- end -}}
+{{- end -}}
+{{- $found | uniq | sortAlpha | toJson -}}
+{{- end -}}
+
+{{- define "weir.isOfSeveral" -}}
+{{- if gt (int .Values.control.replicas) 1 }}true{{ end -}}
+{{- end -}}
+
+{{/* whether weir-control asks the API server */}}
+{{- define "weir.hasToken" -}}
+{{- if or (include "weir.isOfSeveral" .) (include "weir.hostsNamespaces" . | fromJsonArray) }}true{{ end -}}
+{{- end -}}
+
+{{/* weir-control.yaml */}}
+{{- define "weir.config" -}}
+{{- $xds := dict "listen" "0.0.0.0:18000" -}}
+{{- $replicas := dict "lease" (dict "namespace" .Release.Namespace "duration" .Values.control.lease.duration) -}}
+{{- if .Values.control.tls.secretName -}}
+{{- $place := "/etc/weir-tls" -}}
+{{- $_ := set $xds "tls" (dict "certificate" (printf "%s/tls.crt" $place) "key" (printf "%s/tls.key" $place) "client_ca" (printf "%s/ca.crt" $place)) -}}
+{{- $_ := set $replicas "certificate" $xds.tls.certificate -}}
+{{- $_ := set $replicas "private_key" $xds.tls.key -}}
+{{- $_ := set $replicas "ca" $xds.tls.client_ca -}}
+{{- else -}}
+{{- $_ := set $xds "plaintext" true -}}
+{{- end -}}
+{{- $config := deepCopy .Values.control.config -}}
+{{- $_ := set $config "xds" $xds -}}
+{{- $_ := set $config "admin" (dict "listen" "0.0.0.0:19000" "plaintext" true) -}}
+{{- $_ := set $config "clusters" .Values.control.clusters -}}
+{{- if include "weir.isOfSeveral" . -}}
+{{- $_ := set $config "replicas" $replicas -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* weir-governor.yaml */}}
+{{- define "weir.governorConfig" -}}
+{{- $config := deepCopy .Values.governor.config -}}
+{{- $_ := set $config "admin" (dict "listen" "0.0.0.0:9414" "plaintext" true) -}}
+{{- toYaml $config -}}
+{{- end -}}

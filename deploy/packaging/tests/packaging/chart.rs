@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The chart renders what the overlays have, and refuses values that it does not know.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use crate::Test;
+use crate::kubernetes::{allowed, build, find, taken};
+use crate::needs::{self, CRDS, HELM, KUBECTL_VALIDATE, KUSTOMIZE, PROGRAMS};
+use crate::yaml;
+
+pub(crate) const TESTS: &[Test] = &[
+    (
+        "the_chart_renders_what_the_overlays_have",
+        &[HELM, KUSTOMIZE],
+        the_same_as_overlays,
+    ),
+    (
+        "helm_finds_nothing_wrong_with_the_chart_and_it_has_the_projects_version",
+        &[HELM],
+        linted,
+    ),
+    (
+        "unknown_and_wrong_values_of_the_chart_are_refused_by_name",
+        &[HELM],
+        wrong_values_are_refused,
+    ),
+    (
+        "all_of_the_chart_is_what_the_schemas_allow",
+        &[HELM, KUBECTL_VALIDATE, CRDS],
+        all_is_allowed,
+    ),
+    (
+        "the_programs_take_the_configurations_in_the_chart",
+        &[HELM, PROGRAMS],
+        the_programs_take_them,
+    ),
+];
+
+type Objects = BTreeMap<String, Value>;
+
+const NAMESPACE: &str = "weir-system";
+
+/// Nothing but what is required, as the overlays have it.
+fn least() -> Value {
+    let hosts = needs::root().join("deploy/kubernetes/control/hosts.yaml");
+    json!({ "control": {
+        "clusters": { "rules": {
+            "policy": { "overload": "dagor" }, "scrape": {}, "hosts_file": "hosts.yaml",
+        } },
+        "files": { "hosts.yaml": yaml::read(&hosts) },
+    } })
+}
+
+/// These beside what is required.
+fn with(control: Value, more: Value) -> Value {
+    let mut values = least();
+    let extend = |of: &mut Value, by: Value| {
+        let fields = of.as_object_mut().unwrap();
+        fields.extend(by.as_object().unwrap().clone());
+    };
+    extend(&mut values["control"], control);
+    extend(&mut values, more);
+    values
+}
+
+/// Everything that can be chosen.
+fn all() -> Value {
+    json!({
+        "control": {
+            "replicas": 2,
+            "clusters": {
+                "rules": {
+                    "policy": { "overload": "dagor" },
+                    "kubernetes": { "namespace": "shop", "service": "rules", "port": "http" },
+                },
+                "build": { "hosts_file": "hosts.yaml" },
+            },
+            "config": { "publish": { "interval": "500ms" }, "memory": { "limit": "512MiB" } },
+            "files": { "hosts.yaml": "- { address: \"10.0.0.11:8080\" }\n" },
+            "podLabels": { "team": "search" },
+            "podAnnotations": { "note": "one" },
+            "nodeSelector": { "disk": "ssd" },
+            "tolerations": [ { "key": "a", "operator": "Exists" } ],
+            "affinity": { "nodeAffinity": {} },
+            "image": { "digest": format!("sha256:{:064}", 7), "pullPolicy": "Always" },
+            "extraVolumes": [ { "name": "filter", "emptyDir": {} } ],
+            "extraVolumeMounts": [ { "name": "filter", "mountPath": "/filter" } ],
+        },
+        "governor": { "enabled": true, "cores": true, "podAnnotations": { "note": "one" } },
+        "monitoring": { "podMonitors": true, "rules": true, "labels": { "release": "prometheus" } },
+        "imagePullSecrets": [ { "name": "registry" } ],
+    })
+}
+
+fn helm(command: &str, values: &Value) -> (TempDir, Command) {
+    let folder = TempDir::new().unwrap();
+    // What is JSON is YAML.
+    let file = folder.path().join("values.yaml");
+    fs::write(&file, values.to_string()).unwrap();
+    let mut helm = HELM.command();
+    helm.arg(command);
+    if command == "template" {
+        helm.arg("weir");
+    }
+    helm.arg(needs::root().join("deploy/kubernetes/chart"))
+        .args(["--namespace", NAMESPACE, "--values"])
+        .arg(&file)
+        // Nothing of the user's is read or written.
+        .env("HELM_CACHE_HOME", folder.path())
+        .env("HELM_CONFIG_HOME", folder.path())
+        .env("HELM_DATA_HOME", folder.path());
+    (folder, helm)
+}
+
+fn render(values: &Value) -> String {
+    let (_folder, mut helm) = helm("template", values);
+    String::from_utf8(needs::succeed(&mut helm).stdout).unwrap()
+}
+
+/// What an object says, apart from whose it is: Helm and kustomize label what they make, and kustomize puts a sum into
+/// the name of a ConfigMap where the chart puts one into an annotation.
+fn said(mut object: Value) -> Value {
+    let is_map = object["kind"] == "ConfigMap";
+    let fields = |of: &mut Value, path: &str, change: &dyn Fn(&mut Map<String, Value>)| {
+        let found = of.pointer_mut(path).and_then(Value::as_object_mut);
+        found.into_iter().for_each(change);
+    };
+    fields(&mut object, "/metadata/labels", &|labels| {
+        let theirs = ["part-of", "instance", "managed-by", "chart"];
+        labels.retain(|name, _| !theirs.iter().any(|it| name.ends_with(&format!("/{it}"))));
+    });
+    fields(&mut object, "/metadata", &|metadata| {
+        metadata.retain(|name, value| name != "labels" || value != &json!({}));
+        if is_map {
+            metadata.insert("name".into(), json!("weir"));
+        }
+    });
+    fields(&mut object, "/data", &|files| {
+        for text in files.values_mut() {
+            *text = yaml::documents(text.as_str().unwrap()).remove(0);
+        }
+    });
+    fields(&mut object, "/spec/template/metadata", &|metadata| {
+        metadata.remove("annotations");
+    });
+    let volumes = object.pointer_mut("/spec/template/spec/volumes");
+    for volume in volumes
+        .into_iter()
+        .flat_map(|it| it.as_array_mut().unwrap())
+    {
+        fields(volume, "/configMap", &|map| {
+            map.insert("name".into(), json!("weir"));
+        });
+    }
+    object
+}
+
+/// By kind, namespace and name.
+fn by_name(text: &str) -> Objects {
+    let documents = yaml::documents(text).into_iter().filter(Value::is_object);
+    documents
+        .map(said)
+        .map(|object| {
+            let metadata = &object["metadata"];
+            let name = [&object["kind"], &metadata["namespace"], &metadata["name"]];
+            (json!(name).to_string(), object)
+        })
+        .collect()
+}
+
+fn the_same_as_overlays() {
+    let asked = json!({ "clusters": { "rules": {
+        "policy": { "overload": "dagor" },
+        "scrape": {},
+        "kubernetes": { "namespace": "default", "service": "rules", "port": "http" },
+    } } });
+    let none = || json!({});
+    let governor = json!({ "governor": { "enabled": true } });
+    let monitored =
+        json!({ "monitoring": { "podMonitors": true }, "governor": { "enabled": true } });
+    let cases = [
+        ("overlays/standalone", least()),
+        ("overlays/endpoints", with(asked, none())),
+        ("overlays/replicas", with(json!({ "replicas": 2 }), none())),
+        ("governor", with(none(), governor)),
+        ("overlays/monitoring", with(none(), monitored)),
+    ];
+    for (overlay, values) in cases {
+        let chart = by_name(&render(&values));
+        let mut compared = 0;
+        for (name, object) in by_name(&build(overlay)) {
+            // Helm's user makes the release's own.
+            if object["kind"] == "Namespace" && object["metadata"]["name"] == NAMESPACE {
+                continue;
+            }
+            let Some(rendered) = chart.get(&name) else {
+                panic!(
+                    "{overlay}: the chart has no {name}, only {:?}",
+                    chart.keys()
+                )
+            };
+            let mut rendered = rendered.clone();
+            // The chart writes the default, so that it can be chosen.
+            if let Some(replicas) = rendered.pointer_mut("/data/weir-control.yaml/replicas/lease") {
+                assert_eq!(replicas["duration"].take(), "15s");
+                replicas.as_object_mut().unwrap().remove("duration");
+            }
+            assert_eq!(rendered, object, "{overlay}: {name}");
+            compared += 1;
+        }
+        assert!(compared >= 2, "{overlay}");
+    }
+    let (chart, overlay) = (render(&least()), build("overlays/standalone"));
+    let counts = [chart, overlay].map(|text| by_name(&text).len());
+    assert_eq!(counts[0], counts[1] - 1, "all but the namespace");
+}
+
+fn linted() {
+    for values in [least(), all()] {
+        let (_folder, mut helm) = helm("lint", &values);
+        needs::succeed(helm.arg("--strict"));
+    }
+    let chart = yaml::documents(&yaml::read(
+        &needs::root().join("deploy/kubernetes/chart/Chart.yaml"),
+    ));
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[0][field], env!("CARGO_PKG_VERSION"));
+    }
+}
+
+fn wrong_values_are_refused() {
+    let cases = [
+        (
+            json!({}),
+            "control.clusters: names no cluster; at least one is needed",
+        ),
+        (
+            json!({ "contol": {} }),
+            "at '': additional properties 'contol' not allowed",
+        ),
+        (
+            json!({ "control": { "replica": 2 } }),
+            "at '/control': additional properties 'replica' not allowed",
+        ),
+        (
+            json!({ "control": { "replicas": 0 } }),
+            "at '/control/replicas': minimum: got 0, want 1",
+        ),
+        (
+            json!({ "control": { "replicas": "two" } }),
+            "at '/control/replicas': got string, want integer",
+        ),
+        (
+            json!({ "control": { "config": { "xds": {} } } }),
+            "at '/control/config': additional properties 'xds' not allowed",
+        ),
+        (
+            json!({ "control": { "image": { "digest": "latest" } } }),
+            "at '/control/image/digest': 'latest' does not match pattern",
+        ),
+        (
+            json!({ "control": { "clusters": { "rules": { "kubernetes": {} } } } }),
+            "at '/control/clusters/rules/kubernetes': missing property 'namespace'",
+        ),
+        (
+            json!({ "control": { "files": { "a/b": "" } } }),
+            "at '/control/files': additional properties 'a/b' not allowed",
+        ),
+        (
+            with(json!({ "files": { "weir-control.yaml": "" } }), json!({})),
+            "control.files: the chart writes weir-control.yaml",
+        ),
+        (
+            json!({ "governor": { "config": { "admin": {} } } }),
+            "at '/governor/config': additional properties 'admin' not allowed",
+        ),
+        (
+            json!({ "monitoring": { "rules": "yes" } }),
+            "at '/monitoring/rules': got string, want boolean",
+        ),
+    ];
+    for (values, expected) in cases {
+        let (_folder, mut helm) = helm("template", &values);
+        let output = helm.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{values}");
+        assert!(said.contains(expected), "{values}: {said}");
+    }
+}
+
+fn all_is_allowed() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("defaults.yaml"), render(&least())).unwrap();
+    fs::write(folder.path().join("all.yaml"), render(&all())).unwrap();
+    allowed(folder.path());
+}
+
+fn the_programs_take_them() {
+    let mut plain = all();
+    plain["control"]["tls"] = json!({ "secretName": "" });
+    for values in [least(), all(), plain] {
+        let documents = yaml::documents(&render(&values));
+        taken(&documents, "weir-control", &["--check"]);
+        if values["governor"]["enabled"] == true {
+            taken(&documents, "weir-governor", &["run", "--check"]);
+            let rules = find(&documents, "PrometheusRule", "weir");
+            let file = yaml::read(&needs::root().join("deploy/prometheus/rules/weir.yml"));
+            assert_eq!(rules["spec"], yaml::documents(&file)[0]);
+        }
+    }
+}
