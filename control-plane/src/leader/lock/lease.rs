@@ -290,4 +290,6 @@ pub fn read(body: &[u8]) -> Result<Key, PollError> {
 }
 
 #[cfg(test)]
+pub(in crate::leader) mod fake;
+#[cfg(test)]
 mod tests;
