@@ -39,8 +39,6 @@ use crate::news::News;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// At the end the others are told, unless that takes longer.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Between two attempts at what was not done.
-const RETRY: Duration = Duration::from_millis(200);
 /// Between two questions for the lock, however fast there is news.
 const BETWEEN: Duration = Duration::from_millis(20);
 /// A leader is not put down when it is younger. Each time that this replica puts one down the age doubles, up to
@@ -239,7 +237,7 @@ impl Candidate {
             Ok(event) => event,
             Err(error) => {
                 let pause = rand::rng().random_range(0.5..1.5);
-                self.retry_at = now + RETRY.mul_f64(pause);
+                self.retry_at = now + self.lock.retry().mul_f64(pause);
                 self.renew_at = self.retry_at;
                 let denied = error.fault == Fault::Denied;
                 tracing::debug!(?wish, %error, "the lock's server does not do it");
@@ -258,7 +256,7 @@ impl Candidate {
             self.renew_at = now + every.mul_f64(early);
         }
         if let Event::Answered(false) = event {
-            self.retry_at = now + RETRY;
+            self.retry_at = now + self.lock.retry();
         }
         if event.outdates_reading() {
             self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
@@ -275,7 +273,8 @@ impl Candidate {
             }
             Err(error) => {
                 let pause = rand::rng().random_range(0.5..1.5);
-                self.read = Box::pin(read(lock, 0, RETRY.mul_f64(pause)));
+                let pause = lock.retry().mul_f64(pause);
+                self.read = Box::pin(read(lock, 0, pause));
                 let denied = error.fault == Fault::Denied;
                 let what = error.to_string();
                 let failed = Event::Failed {

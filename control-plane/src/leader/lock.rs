@@ -25,6 +25,9 @@ const MOST_INDEX: u64 = (1 << 31) - 1;
 /// Parts of a session's time in Consul after which it is renewed.
 const RENEWALS: u32 = 3;
 
+/// Between two attempts at what was not done, at least.
+const RETRY: Duration = Duration::from_millis(200);
+
 /// What the lock says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -140,6 +143,15 @@ impl Lock {
         match self {
             Self::Consul(..) => None,
             Self::Lease(lease) => lease.lapses_at(),
+        }
+    }
+
+    /// Between two attempts at what was not done.
+    pub(super) fn retry(&self) -> Duration {
+        match self {
+            Self::Consul(..) => RETRY,
+            // All of a cluster ask its API server.
+            Self::Lease(lease) => RETRY.max(lease.duration() / lease::RETRIES),
         }
     }
 

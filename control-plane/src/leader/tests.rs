@@ -120,6 +120,8 @@ async fn without_an_api_server_the_leader_stops_and_acts_alone_later_with_its_ow
         matches!(b.now(), Role::Following(_)),
         "it has heard of nobody else"
     );
+    // Else it would only renew what nobody has taken.
+    fake.world.lock().unwrap().lease = None;
     fake.does(Does::Answer);
     let newer = |role: &Role| role.index() > 1;
     let (a, b) = tokio::join!(a.is(newer), b.is(newer));

@@ -34,6 +34,8 @@ use view::View;
 const MAX_BYTES: usize = 256 << 10;
 /// Parts of the duration between two renewals, and between two looks.
 const RENEWALS: u32 = 6;
+/// Parts of the duration between two attempts at what was not done: while the holder may go on, there are twenty.
+pub(super) const RETRIES: u32 = 30;
 /// Between what runs out and the look at it.
 const MOMENT: Duration = Duration::from_millis(20);
 /// A write that meets another one is tried once more, with what it has written.

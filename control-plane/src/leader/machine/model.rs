@@ -436,8 +436,14 @@ impl World {
                     let session = number(session);
                     session.is_none_or(|it| self.server.is_over(it))
                 };
-                let is_asked = self.server.promise == Promise::Session || it(n).claimed;
-                is_asked && asked(n).is_none() && it(n).machine.session().is_some_and(is_over)
+                let session = it(n).machine.session();
+                let is_asked = match self.server.promise {
+                    Promise::Session => session.is_some_and(is_over),
+                    // Also what has lapsed is renewed, where nobody has taken it.
+                    Promise::Lease if it(n).claimed => session.is_some_and(is_over),
+                    Promise::Lease => self.is_holder(n),
+                };
+                is_asked && asked(n).is_none()
             }
             Action::Send(n) => it(n)
                 .table(n)
