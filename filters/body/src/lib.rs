@@ -8,12 +8,13 @@
 //! What a request's JSON body says of the data that it needs, read as the body comes.
 //!
 //! ```text
-//!  bytes ──> json.rs: pieces ──┬──> prompt.rs: the blocks of a language model's prompt ──┬──> names of keys
-//!                              └──> value.rs: the value at a pointer ────────────────────┘
+//!  bytes ──> json.rs: pieces ──┬──> prompt.rs, chain.rs: a language model's prompt ──┬──> names of keys
+//!                              └──> value.rs: the value at a pointer ────────────────┘
 //! ```
 //! There is no tree and no copy: what is kept of a body of any length is the state of the parser, and at most
 //! [`MAX_NAMES`] hashes or [`value::MAX_BYTES`] bytes. Where chunks of the body begin and end makes no difference.
 
+pub mod chain;
 mod json;
 pub mod prompt;
 pub mod value;

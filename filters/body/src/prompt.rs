@@ -25,9 +25,8 @@
 //! Members count in the order in which engines put them into the prompt, and this one is the order of
 //! chat templates: tools, what the system says, then the conversation.
 
-use xxhash_rust::xxh64::{Xxh64, xxh64};
-
 use crate::MAX_NAMES;
+use crate::chain::{Chain, NAME_END, VALUE_END, name};
 use crate::json::{Container, Piece};
 
 /// Members of the body that make up the prompt, in its order; before them its model.
@@ -40,9 +39,6 @@ const MEMBERS: [&[u8]; 7] = [
     b"input",
     b"messages",
 ];
-/// Behind a member's name, a string, and a number or word. No byte of UTF-8.
-const NAME_END: &[u8] = &[0xfe];
-const VALUE_END: &[u8] = &[0xff];
 
 /// A prompt that is being read.
 #[derive(Clone, Debug)]
@@ -53,15 +49,13 @@ pub(crate) struct Prompt {
     name: Vec<u8>,
     /// Its place in [`MEMBERS`].
     member: Option<usize>,
-    chains: [Chain; MEMBERS.len()],
+    texts: [Text; MEMBERS.len()],
 }
 
 /// What has been read of a member.
-#[derive(Clone)]
-struct Chain {
-    hash: Xxh64,
-    /// Of the block that is being read.
-    bytes: usize,
+#[derive(Clone, Debug, Default)]
+struct Text {
+    chain: Chain,
     blocks: Vec<u64>,
 }
 
@@ -72,11 +66,7 @@ impl Prompt {
             depth: 0,
             name: Vec::new(),
             member: None,
-            chains: std::array::from_fn(|_| Chain {
-                hash: Xxh64::new(0),
-                bytes: 0,
-                blocks: Vec::new(),
-            }),
+            texts: Default::default(),
         }
     }
 
@@ -115,64 +105,23 @@ impl Prompt {
     }
 
     fn text(&mut self, part: &[u8]) {
-        let chain = self.member.and_then(|member| self.chains.get_mut(member));
-        if let Some(chain) = chain {
-            chain.extend(part, self.block_bytes);
+        let text = self.member.and_then(|member| self.texts.get_mut(member));
+        if let Some(Text { chain, blocks }) = text {
+            chain.extend(part, self.block_bytes, |block| blocks.push(block));
         }
     }
 
     /// The names of its full blocks.
     pub(crate) fn names(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         let mut seed = 0;
-        let blocks = self
-            .chains
-            .iter()
-            .enumerate()
-            .flat_map(move |(place, chain)| {
-                let of_member = seed;
-                seed = chain.seed(seed);
-                // The model is part of every name, and none itself.
-                let blocks = chain.blocks.iter().filter(move |_| place > 0);
-                blocks.map(move |block| mixed(*block, of_member))
-            });
-        let names = blocks.map(|name| format!("{name:016x}").into_bytes());
+        let texts = self.texts.iter().enumerate();
+        let names = texts.flat_map(move |(place, text)| {
+            let of_member = seed;
+            seed = text.chain.seed(seed);
+            // The model is part of every name, and none itself.
+            let blocks = text.blocks.iter().filter(move |_| place > 0);
+            blocks.map(move |block| name(*block, of_member).to_vec())
+        });
         names.take(MAX_NAMES)
     }
-}
-
-impl Chain {
-    fn extend(&mut self, mut text: &[u8], block_bytes: usize) {
-        while !text.is_empty() && self.blocks.len() < MAX_NAMES {
-            let room = block_bytes.saturating_sub(self.bytes);
-            let (part, rest) = text.split_at_checked(room).unwrap_or((text, &[]));
-            self.hash.update(part);
-            self.bytes += part.len();
-            if self.bytes == block_bytes {
-                let block = self.hash.digest();
-                self.blocks.push(block);
-                self.hash = Xxh64::new(block);
-                self.bytes = 0;
-            }
-            text = rest;
-        }
-    }
-
-    /// What seeds the members behind this one, where that is what it was seeded with.
-    fn seed(&self, seed: u64) -> u64 {
-        match self.bytes == 0 && self.blocks.is_empty() {
-            true => seed,
-            false => mixed(self.hash.digest(), seed),
-        }
-    }
-}
-
-impl std::fmt::Debug for Chain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { bytes, blocks, .. } = self;
-        write!(f, "Chain({} blocks, {bytes} bytes)", blocks.len())
-    }
-}
-
-fn mixed(hash: u64, seed: u64) -> u64 {
-    xxh64(&hash.to_le_bytes(), seed)
 }
