@@ -31,8 +31,8 @@ pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;
 pub use weir_fleet::settings::{
     Access, ApiServer, Bearer, Cache, Cluster, Consul, Control, Dagor, Dns, Host, HostTls,
-    Instance, Kept, Kubernetes, Plan, Planning, Poll, Prometheus, Question, Registry, ReportLimits,
-    Scrape, Server, ServicePort, Token, Written,
+    Instance, Kept, Kubernetes, KvEvents, Plan, Planning, Poll, Prometheus, Question, Registry,
+    ReportLimits, Scrape, Server, ServicePort, Token, Written,
 };
 pub use weir_settings::{Error, show_duration, show_size};
 

@@ -148,7 +148,8 @@ pub async fn run(
     let lead = seams.lead(config.replicas.clone(), bound, role, &mut tasks);
     let contents = owner.contents();
     let feed = seams.own(owner, first, news, &mut tasks);
-    seams.gather(path, loaded, written, contents, &mut tasks);
+    let kv_events = counted.metrics.kv_events();
+    seams.gather(path, loaded, written, contents, kv_events, &mut tasks);
 
     let grpc = server::serve(
         listeners.xds,
@@ -263,12 +264,13 @@ impl Seams {
         loaded: Loaded,
         written: watch::Sender<Arc<Config>>,
         contents: watch::Receiver<ByCluster>,
+        kv_events: metrics::kv_events::KvEvents,
         tasks: &mut Tasks,
     ) {
         let (configs, newest_config) = watch::channel(loaded.config.clone());
         let updates = || self.updates.clone();
         let roles = || self.roles.clone();
-        let supervisor = sources::supervise(newest_config, roles(), contents, updates());
+        let supervisor = sources::supervise(newest_config, roles(), contents, kv_events, updates());
         tasks.start(
             "sources",
             supervisor.instrument(tracing::info_span!("sources")),

@@ -47,6 +47,7 @@ labels! {
 }
 
 mod durations;
+pub(crate) mod kv_events;
 #[cfg(test)]
 mod reference;
 mod traffic;
@@ -102,6 +103,7 @@ pub struct Metrics {
     contents_drops: Family<OfCluster, Counter>,
     plan_moves: Family<Moves, Counter>,
     plan_evictions: Family<OfCluster, Counter>,
+    kv_events: kv_events::KvEvents,
 }
 
 impl OfHost {
@@ -301,6 +303,7 @@ impl Metrics {
             self.certificate_ends.clone(),
         );
         self.register_memory(r);
+        self.kv_events.register(r);
     }
 
     fn register_memory(&self, registry: &mut Registry) {
@@ -532,6 +535,11 @@ impl Metrics {
     /// Streams of governors, for whoever counts them.
     pub(crate) fn node_streams(&self) -> Gauge {
         self.nodes.clone()
+    }
+
+    /// What engines publish, for whoever listens.
+    pub(crate) fn kv_events(&self) -> kv_events::KvEvents {
+        self.kv_events.clone()
     }
 
     pub(crate) fn denials(&self) -> Denials {

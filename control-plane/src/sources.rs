@@ -6,6 +6,7 @@
 //!  registry ─── hosts ─ membership ─┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> News ──> owner
 //!  cache ─── keys of a host ────────┤
+//!  kv_events ─ the same, told ──────┤ (engines of language models)
 //!  prometheus ─ figures of all ─────┤
 //!  nodes ─── capacity of a host ────┘ (its node calls, and is told the host's row)
 //! ```
@@ -21,6 +22,7 @@ pub mod dns;
 pub mod file;
 pub mod floor;
 pub mod kubernetes;
+pub mod kv_events;
 pub mod membership;
 pub mod nodes;
 pub mod probe;
@@ -29,6 +31,7 @@ mod running;
 pub mod scrape;
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +47,8 @@ use weir_fleet::poll::{PollError, Source};
 use weir_fleet::role::Role;
 
 use crate::client::{self, fetch};
-use crate::config::{Config, Poll, Prometheus, Scrape};
+use crate::config::{Config, KvEvents, Poll, Prometheus, Scrape};
+use crate::metrics;
 use crate::news::News;
 
 /// Start times of the polls of one task.
@@ -87,6 +91,10 @@ enum Job {
         at: String,
         with: crate::config::Cache,
     },
+    KvEvents {
+        at: IpAddr,
+        with: KvEvents,
+    },
     Prometheus(Prometheus),
 }
 
@@ -99,6 +107,7 @@ pub async fn supervise(
     mut configs: watch::Receiver<Arc<Config>>,
     mut roles: watch::Receiver<Role>,
     contents: watch::Receiver<ByCluster>,
+    metrics: metrics::kv_events::KvEvents,
     updates: mpsc::Sender<News>,
 ) {
     let mut running: Running<Key, Job> = Running::new();
@@ -112,7 +121,15 @@ pub async fn supervise(
         };
         running.keep(wanted, Job::eq, |key, job| {
             let contents = contents.clone();
-            start(key, job.clone(), client.clone(), contents, updates.clone())
+            let told = metrics.of(&key.0, &key.1);
+            start(
+                key,
+                job.clone(),
+                client.clone(),
+                contents,
+                told,
+                updates.clone(),
+            )
         });
         loop {
             tokio::select! {
@@ -148,6 +165,12 @@ fn jobs(config: &Config) -> BTreeMap<Key, Job> {
                     },
                 );
             }
+            // Of what is no address, nobody hears: it was looked at when the configuration was checked.
+            let address = host.cache_address.parse::<SocketAddr>();
+            if let (Some(with), Ok(address)) = (cluster.heard_events(), address) {
+                let (at, with) = (address.ip(), with.clone());
+                jobs.insert(key(Source::KvEvents), Job::KvEvents { at, with });
+            }
             if let Some(with) = cluster.asked_cache() {
                 let at = host.cache_address.clone();
                 jobs.insert(
@@ -168,6 +191,7 @@ fn start(
     job: Job,
     client: fetch::Client,
     contents: watch::Receiver<ByCluster>,
+    told: metrics::kv_events::OfOne,
     updates: mpsc::Sender<News>,
 ) -> JoinHandle<()> {
     let (cluster, host, source) = key.clone();
@@ -188,6 +212,10 @@ fn start(
             Ok(way) => tokio::spawn(cache::run(target(way), at, with).instrument(span)),
             Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
         },
+        Job::KvEvents { at, with } => {
+            let way = Way::Plain(client.into());
+            tokio::spawn(kv_events::run(target(way), at, with, told).instrument(span))
+        }
         Job::Prometheus(with) => {
             let asks = prometheus::run(cluster.as_str().into(), with, updates);
             tokio::spawn(asks.instrument(span))

@@ -194,6 +194,7 @@ impl Cluster {
             Source::Prometheus => self.polls.contains_key(&source),
             // None.
             Source::Cache
+            | Source::KvEvents
             | Source::Consul
             | Source::ConsulRoots
             | Source::Dns
@@ -286,7 +287,9 @@ impl Cluster {
             }
         } else if self.config.plan.is_some() || begins_anew {
             self.holdings = Holdings::new(config.cache_shards);
-        } else if config.cache.is_none() && self.config.cache.is_some() {
+        } else if self.config.contents_source().is_some()
+            && self.config.contents_source() != config.contents_source()
+        {
             // A source that is asked no more would be believed for ever.
             self.holdings = Holdings::new(config.cache_shards);
         } else {
@@ -301,11 +304,12 @@ impl Cluster {
 
     /// Whether every host was asked for its cache contents once, or has had the time to be.
     pub fn caches_asked(&self, now: Duration) -> bool {
-        let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
+        let source = self.config.contents_source();
+        let asked = |host: &Host| source.is_none_or(|source| host.polls.contains_key(&source));
         // Sidecars have the plan of before: where they send keys by it is learned first.
         let learns = self.config.planner.is_some();
         let all_asked = || !self.is_unknown(now) && self.hosts.values().all(asked);
-        !learns && (self.config.asked_cache().is_none() || all_asked())
+        !learns && (source.is_none() || all_asked())
             || now >= self.began + self.config.policy.stale_after
     }
 

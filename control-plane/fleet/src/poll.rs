@@ -10,6 +10,8 @@ pub enum Source {
     Scrape,
     /// The cache contents.
     Cache,
+    /// The cache contents of an engine of language models, which it tells of its own accord.
+    KvEvents,
     /// Which hosts a cluster has.
     Consul,
     /// The trust domain that they are in.
@@ -24,9 +26,10 @@ pub enum Source {
 
 impl Source {
     /// Every source.
-    pub const ALL: [Self; 7] = weir_policy::every![
+    pub const ALL: [Self; 8] = weir_policy::every![
         Scrape,
         Cache,
+        KvEvents,
         Consul,
         ConsulRoots,
         Dns,
@@ -39,6 +42,7 @@ impl Source {
         match self {
             Self::Scrape => "scrape",
             Self::Cache => "cache",
+            Self::KvEvents => "kv_events",
             Self::Consul => "consul",
             Self::ConsulRoots => "consul_roots",
             Self::Dns => "dns",

@@ -106,6 +106,12 @@ impl Host {
         Next::Replay
     }
 
+    /// Nothing has come for a while: whether the engine has said something since that was lost is to be looked at.
+    pub fn check(&mut self) -> Next {
+        self.replays = 0;
+        Next::Replay
+    }
+
     /// A replay begins: from which batch on.
     pub fn ask(&mut self) -> u64 {
         self.replays += 1;

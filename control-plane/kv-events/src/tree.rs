@@ -67,6 +67,20 @@ pub struct Counts {
     pub unknown: u64,
 }
 
+impl Counts {
+    /// Each by its name.
+    pub fn by_kind(self) -> [(&'static str, u64); 6] {
+        [
+            ("stored", self.stored),
+            ("removed", self.removed),
+            ("cleared", self.cleared),
+            ("unnamed", self.unnamed),
+            ("dropped", self.dropped),
+            ("unknown", self.unknown),
+        ]
+    }
+}
+
 /// The blocks of a host.
 #[derive(Debug)]
 pub struct Tree {

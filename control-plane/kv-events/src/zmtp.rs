@@ -115,6 +115,17 @@ pub fn subscribe(topic: &[u8]) -> Vec<u8> {
     message(&[&body])
 }
 
+/// A question whether the peer is there, which [`Decoder::answers_pings`] says whether it understands.
+pub fn ping() -> Vec<u8> {
+    let mut body = Vec::new();
+    command_name(&mut body, b"PING");
+    // It lives for ever: only the one that asks looks at the clock.
+    body.extend([0, 0]);
+    let mut frame = Vec::new();
+    put_frame(&mut frame, COMMAND, &body);
+    frame
+}
+
 /// The answer to a PING with this context.
 pub fn pong(context: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
@@ -192,6 +203,7 @@ pub struct Decoder {
     frames: Vec<Vec<u8>>,
     /// Bytes of `frames`.
     held: usize,
+    answers_pings: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +232,13 @@ impl Decoder {
             read: 0,
             frames: Vec::new(),
             held: 0,
+            answers_pings: false,
         }
+    }
+
+    /// Whether the peer speaks 3.1, where a PING has an answer.
+    pub fn answers_pings(&self) -> bool {
+        self.answers_pings
     }
 
     /// Takes bytes that came. All that is complete has to be taken by [`next_said`](Self::next_said) before the next ones.
@@ -243,6 +261,8 @@ impl Decoder {
                 };
             };
             check_greeting(greeting)?;
+            let version = greeting.get(10..12).unwrap_or_default();
+            self.answers_pings = version > &[3, 0];
             self.read += GREETING_BYTES;
             self.state = State::Handshake;
         }

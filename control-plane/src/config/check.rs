@@ -8,6 +8,7 @@ mod dns;
 mod engine;
 mod kubeconfig;
 mod kubernetes;
+mod kv_events;
 mod plan;
 mod prometheus;
 mod replicas;

@@ -35,6 +35,14 @@ clusters:
     dns: { name: rules.example, port: 8080 }
 "#;
 
+/// What excludes `cache`.
+const TOLD: &str = r#"
+clusters:
+  "<name>":
+    hosts: [ { address: "127.0.0.1:9001" } ]
+    kv_events: {}
+"#;
+
 /// What excludes them all.
 const POD: &str = r#"
 replicas: { address: "127.0.0.1:18000", lease: { namespace: weir-system } }
@@ -52,6 +60,7 @@ fn reference_of_configuration_is_of_this_code() {
         ("c.yaml", MOST),
         ("learned.yaml", LEARNED),
         ("pod.yaml", POD),
+        ("told.yaml", TOLD),
         ("cert.pem", &pair.cert.pem()),
         ("key.pem", &pair.signing_key.serialize_pem()),
     ] {
@@ -66,6 +75,7 @@ fn reference_of_configuration_is_of_this_code() {
     for (file, sections) in [
         ("learned.yaml", &[".planner.", ".dns."][..]),
         ("pod.yaml", &[".kubernetes.", ".lease."]),
+        ("told.yaml", &[".kv_events."]),
     ] {
         let more = read(&folder.path().join(file)).into_iter();
         seen.extend(more.filter(|seen| sections.iter().any(|section| seen.name.contains(section))));

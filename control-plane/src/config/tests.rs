@@ -26,7 +26,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, dns, kubernetes, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, kv_events, consul, dns, kubernetes, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -243,6 +243,38 @@ fn every_refusal_names_file_line_field_and_reason() {
         (
             "clusters:\n  r: { policy: { selection: caching_plan }, planner: {}, caching_plan: plan.csv }\n",
             "c.yaml:2: clusters.r.caching_plan: a plan that is written and one that is learned exclude each other; leave out planner",
+        ),
+        (
+            "clusters:\n  r: { cache: {}, kv_events: {} }\n",
+            "c.yaml:2: clusters.r.kv_events: hosts are asked by cache, or listened to by kv_events: leave one of them out",
+        ),
+        (
+            "clusters:\n  r: { cache_shards: 0, kv_events: {} }\n",
+            "c.yaml:2: clusters.r.kv_events: what hosts hold is pushed as cache contents; cache_shards must not be 0",
+        ),
+        (
+            "clusters:\n  r: { kv_events: { replay_port: 5557 } }\n",
+            "c.yaml:2: clusters.r.kv_events.replay_port: 5557 is the port where the host publishes",
+        ),
+        (
+            "clusters:\n  r: { kv_events: { block_bytes: 63 } }\n",
+            "c.yaml:2: clusters.r.kv_events.block_bytes: 63 is not in 64 to 65536",
+        ),
+        (
+            "clusters:\n  r: { kv_events: { template: chatml } }\n",
+            "c.yaml:2: clusters.r.kv_events.template: needs a tokenizer: without one blocks are named by their hashes",
+        ),
+        (
+            "clusters:\n  r: { kv_events: { model: m, tokenizer: none.json } }\n",
+            "c.yaml:2: clusters.r.kv_events.tokenizer: cannot read none.json: No such file or directory (os error 2)",
+        ),
+        (
+            "clusters:\n  r: { kv_events: { model: m, tokenizer: hosts.yaml } }\n",
+            "c.yaml:2: clusters.r.kv_events.tokenizer: hosts.yaml is no tokenizer.json: EOF while parsing a value at line 1 column 0",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, kv_events: {}, caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: a plan and what caches say exclude each other; leave out kv_events",
         ),
         (
             "clusters:\n  r: { caching_plan: plan.csv }\n",

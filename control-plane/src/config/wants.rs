@@ -92,11 +92,11 @@ fn load(cluster: &Cluster) -> Want {
 fn keys(cluster: &Cluster) -> Want {
     let selection = cluster.policy.selection;
     let goes_by_keys = matches!(selection, Selection::Dynamic | Selection::Estimate);
-    let is_told = cluster.asked_cache().is_some() || cluster.is_planned();
+    let is_told = cluster.contents_source().is_some() || cluster.is_planned();
     (goes_by_keys && !is_told).then(|| {
         let words = format!(
             "nothing reads which keys hosts have cached, so `{}` knows only where sidecars sent them lately; write cache, \
-             where hosts have such a page",
+             where hosts have such a page, or kv_events, where they are vLLM or SGLang",
             selection.as_str()
         );
         ("cache", words)

@@ -222,6 +222,9 @@ section! {
         scrape: Option<Scrape>,
         /// Absent: hosts are not asked for cache contents. `cache: {}` has these defaults
         cache: Option<Cache>,
+        /// Instead of `cache`: hosts are engines of language models that publish what is in their prefix caches
+        /// ([vLLM, SGLang](KV_EVENTS.md)). `kv_events: { model: NAME }` has these defaults
+        kv_events: Option<Spanned<KvEvents>>,
         /// Hosts come from Consul, beside those written here ([rules](DESIGN.md#hosts-from-consul)). `consul: {}` has
         /// these defaults
         consul: Option<Spanned<Consul>>,
@@ -433,6 +436,31 @@ section! {
         max_key_bytes: Option<Text>,
         /// As `scrape.tls`
         tls: Option<Spanned<HostTls>>,
+    }
+}
+section! {
+    /// What engines publish of their prefix caches.
+    KvEvents {
+        /// At the IP address of the host's `cache_address`: where it publishes (ZeroMQ PUB)
+        port: Option<Text>,
+        /// Where it is asked for what was missed (ROUTER). Absent: what is missed costs all that is known of the host
+        replay_port: Option<Text>,
+        /// What the topics begin with that count
+        topic: Option<Text>,
+        /// The model's name in requests, which is part of the names of blocks: with `tokenizer` it has to be written
+        model: Option<Text>,
+        /// `tokenizer.json` of the model: blocks are named by their text, as `key.prompt` of the filter names them.
+        /// Absent: by the engine's own hash, as text
+        tokenizer: Option<Text>,
+        /// How prompts of chats begin: `chatml`, `llama3`; their names are those of the requests' `messages`. `none`: they
+        /// are named as prompts
+        template: Option<Text>,
+        /// As `key.prompt.block_bytes` of the filter
+        block_bytes: Option<Text>,
+        /// Blocks of one host, and names of its blocks. More are not known: `weir_control_kv_blocks_total{kind="dropped"}`
+        max_blocks: Option<Text>,
+        /// Of one message
+        max_bytes: Option<Text>,
     }
 }
 section! {

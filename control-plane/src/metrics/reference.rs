@@ -8,7 +8,7 @@ use std::path::Path;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::registry::Registry;
 
-use super::Metrics;
+use super::{Metrics, kv_events};
 use crate::gate;
 use crate::xds::XdsMetrics;
 
@@ -70,6 +70,7 @@ impl Metrics {
             contents_drops,
             plan_moves,
             plan_evictions,
+            kv_events,
         } = self;
         fill(polls);
         fill(published);
@@ -82,6 +83,18 @@ impl Metrics {
         fill(dropped);
         fill(capacity);
         fill(plan_moves);
+        let kv_events::KvEvents {
+            blocks,
+            lag,
+            events,
+            gaps,
+            received,
+        } = kv_events;
+        fill(blocks);
+        fill(lag);
+        fill(events);
+        fill(gaps);
+        fill(received);
         fill(certificate_starts);
         fill(certificate_ends);
         gate::begin(denials);

@@ -25,6 +25,7 @@ use super::consul::{self, Client, Patience};
 use super::discovery::Found;
 use super::dns;
 use super::kubernetes;
+use super::kv_events;
 use super::membership::Membership;
 use super::scrape::{self, Page};
 use super::{Job, Key, Way, jobs};
@@ -54,6 +55,8 @@ enum Answer {
     Page(Result<Page, PollError>),
     /// How many keys.
     Cache(Result<usize, PollError>),
+    /// Which of its sockets are there.
+    KvEvents(Result<Vec<&'static str>, PollError>),
     Prometheus(prometheus::Answers),
 }
 
@@ -176,6 +179,9 @@ impl Asking {
                 .await,
             ),
             Job::Cache { at, with } => Answer::Cache(self.answer(self.keys(&at, &with)).await),
+            Job::KvEvents { at, with } => {
+                Answer::KvEvents(self.answer(kv_events::sockets(at, &with)).await)
+            }
             Job::Prometheus(with) => Answer::Prometheus(self.figures(&with).await),
         }
     }

@@ -83,6 +83,7 @@ impl Control {
             kept: None,
             scrape: None,
             cache: None,
+            kv_events: None,
             registry: None,
             prometheus: None,
             plan: scenario.plan.clone(),

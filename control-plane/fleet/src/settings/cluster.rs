@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_policy::{HostId, KeyHash, Policy, Salt};
 
-use super::{Cache, Dagor, Kept, Prometheus, Registry, Scrape};
+use super::{Cache, Dagor, Kept, KvEvents, Prometheus, Registry, Scrape};
 use crate::poll::Source;
 
 /// One cluster.
@@ -36,6 +36,8 @@ pub struct Cluster {
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
     pub cache: Option<Cache>,
+    /// Instead of `cache`: hosts tell of their blocks. Absent: they are not listened to.
+    pub kv_events: Option<KvEvents>,
     /// Absent: no Prometheus server is asked for figures.
     pub prometheus: Option<Prometheus>,
     /// Which keys are assigned to which host; with it cache contents are these.
@@ -56,11 +58,22 @@ impl Cluster {
         self.cache.as_ref().filter(|_| self.cache_shards > 0)
     }
 
+    /// How hosts are listened to, where cache contents are kept.
+    pub fn heard_events(&self) -> Option<&KvEvents> {
+        self.kv_events.as_ref().filter(|_| self.cache_shards > 0)
+    }
+
+    /// Who says what hosts hold; none where nobody does.
+    pub fn contents_source(&self) -> Option<Source> {
+        let asked = self.asked_cache().map(|_| Source::Cache);
+        asked.or_else(|| self.heard_events().map(|_| Source::KvEvents))
+    }
+
     /// Whether the source is asked for this cluster.
     pub fn asks(&self, source: Source) -> bool {
         match source {
             Source::Scrape => self.scrape.is_some(),
-            Source::Cache => self.asked_cache().is_some(),
+            Source::Cache | Source::KvEvents => self.contents_source() == Some(source),
             Source::Consul | Source::ConsulRoots => {
                 matches!(self.registry, Some(Registry::Consul(_)))
             }

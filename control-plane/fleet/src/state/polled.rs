@@ -68,7 +68,9 @@ impl State {
             self.events.push(Event::TooManyKeys);
         }
         let outcome = outcome.map(|()| Vec::new());
-        self.polled(cluster, host, Source::Cache, now, outcome);
+        let known = self.clusters.get(cluster);
+        let source = known.and_then(|known| known.config.contents_source());
+        self.polled(cluster, host, source.unwrap_or(Source::Cache), now, outcome);
         self.grew(cluster, now);
     }
 

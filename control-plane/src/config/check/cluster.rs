@@ -20,6 +20,7 @@ use super::consul::consul;
 use super::dns::dns;
 use super::engine::Engine;
 use super::kubernetes::kubernetes;
+use super::kv_events::kv_events;
 use super::plan::{plan, planner};
 use super::prometheus::prometheus;
 use super::server::host_tls;
@@ -76,11 +77,16 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &salt, &scope.section("cache"), reader))
             .transpose()?,
+        kv_events: None,
         salt,
         prometheus,
         plan: None,
         planner: None,
     };
+    if let Some(section) = &written.kv_events {
+        let scope = scope.section("kv_events").at(section.referenced.line());
+        cluster.kv_events = Some(kv_events(&section.value, &cluster, &scope, reader)?);
+    }
     cluster.planner = planner(written, &cluster, scope)?;
     cluster.plan = plan(written, &cluster, scope, reader)?;
     let is_listed = !written.hosts.is_empty() || written.hosts_file.is_some();

@@ -72,6 +72,9 @@ fn unfit(cluster: &Cluster) -> Option<&'static str> {
     if cluster.cache.is_some() {
         return Some("a plan and what caches say exclude each other; leave out cache");
     }
+    if cluster.kv_events.is_some() {
+        return Some("a plan and what caches say exclude each other; leave out kv_events");
+    }
     let is_pushed = cluster.cache_shards > 0;
     (!is_pushed).then_some("the plan is pushed as cache contents; cache_shards must not be 0")
 }

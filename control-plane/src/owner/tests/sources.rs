@@ -10,6 +10,7 @@ fn setting(source: Source) -> &'static str {
     match source {
         Source::Scrape => "scrape: {}",
         Source::Cache => "cache: {}",
+        Source::KvEvents => "kv_events: {}",
         Source::Consul | Source::ConsulRoots => "consul: {}",
         Source::Dns => "dns: { name: hosts.example, port: 1 }",
         Source::Kubernetes => "kubernetes: { service: hosts, namespace: a, port: 1 }",
@@ -28,7 +29,7 @@ fn silence(source: Source, asked: Instant) -> Update {
             asked,
             result: Err(error),
         },
-        Source::Cache => Update::Cached {
+        Source::Cache | Source::KvEvents => Update::Cached {
             cluster,
             host,
             drops: 0,
@@ -80,7 +81,7 @@ fn a_new_leader_waits_for_every_source_that_tells_load_and_for_no_other() {
     for source in Source::ALL {
         let waits = match source {
             Source::Scrape | Source::Prometheus => true,
-            Source::Cache => false,
+            Source::Cache | Source::KvEvents => false,
             // Hosts that are still to be found are waited for, whatever else is known.
             Source::Consul | Source::ConsulRoots | Source::Dns | Source::Kubernetes => continue,
         };

@@ -45,7 +45,7 @@ pub(super) fn report(
             _ => None,
         };
         for host in &cluster.hosts {
-            let pages = [Source::Scrape, Source::Cache];
+            let pages = [Source::Scrape, Source::Cache, Source::KvEvents];
             let pages = pages.map(|source| key(&host.address, source));
             let pages = pages.into_iter().flatten();
             let mut clauses: Vec<Clause> =
@@ -135,6 +135,13 @@ fn page(answer: &Answer, cluster: &Cluster) -> Option<Clause> {
             Ok(keys) => Clause {
                 has: vec![counted(*keys, "key")],
                 ..Clause::of(Source::Cache.as_str())
+            },
+        }),
+        Answer::KvEvents(said) => Some(match said {
+            Err(error) => Clause::failed(Source::KvEvents.as_str(), error),
+            Ok(sockets) => Clause {
+                has: sockets.iter().map(|socket| (*socket).to_owned()).collect(),
+                ..Clause::of(Source::KvEvents.as_str())
             },
         }),
         Answer::Prometheus(_) => None,

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What engines publish of their prefix caches.
+
+use std::sync::Arc;
+
+use weir_kv_events::template::Template;
+use weir_kv_events::vocabulary::Vocabulary;
+use weir_settings::Scope;
+
+use super::{Reader, beside};
+use crate::config::{Cluster, Error, KvEvents, written};
+use crate::errors::with_sources;
+
+/// vLLM's and SGLang's own default.
+const PORT: u16 = 5557;
+/// The filter's default, `key.prompt.block_bytes`.
+const BLOCK_BYTES: u64 = 1024;
+/// Four million tokens in blocks of 16: more than the memory of eight accelerators holds of a large model.
+const MAX_BLOCKS: u64 = 262_144;
+/// A batch is of one step of the engine: a prompt of a million tokens takes 5 bytes a token.
+const MAX_BYTES: usize = 8 << 20;
+
+/// Reads it, in a cluster that is checked but for it.
+pub(super) fn kv_events(
+    written: &written::KvEvents,
+    cluster: &Cluster,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<KvEvents, Error> {
+    if cluster.cache.is_some() {
+        let reason = "hosts are asked by cache, or listened to by kv_events: leave one of them out";
+        return Err(scope.refuse(&None, "", reason));
+    }
+    if cluster.cache_shards == 0 {
+        let reason = "what hosts hold is pushed as cache contents; cache_shards must not be 0";
+        return Err(scope.refuse(&None, "", reason));
+    }
+    let port = |value, field, default| scope.whole(value, field, default, 1..=65_535);
+    let own = port(&written.port, "port", PORT.into())? as u16;
+    let replay_port = match &written.replay_port {
+        None => {
+            scope.note(
+                "replay_port",
+                "whole number",
+                None,
+                Some("1 to 65535".into()),
+            );
+            None
+        }
+        some => Some(port(some, "replay_port", 0)? as u16),
+    };
+    if replay_port == Some(own) {
+        let reason = format!("{own} is the port where the host publishes");
+        return Err(scope.refuse(&written.replay_port, "replay_port", reason));
+    }
+    let any = |_: &str| true;
+    let model = scope.text(&written.model, "model", "", any, "a model's name")?;
+    let template = scope.choice(
+        &written.template,
+        "template",
+        Template::None,
+        &Template::ALL,
+    )?;
+    let block_bytes = scope.whole(
+        &written.block_bytes,
+        "block_bytes",
+        BLOCK_BYTES,
+        64..=65_536,
+    )?;
+    let checked = KvEvents {
+        port: own,
+        replay_port,
+        topic: scope.text(
+            &written.topic,
+            "topic",
+            "",
+            |text| text.len() <= 255,
+            "at most 255 bytes",
+        )?,
+        model,
+        vocabulary: vocabulary(&written.tokenizer, scope, reader)?,
+        template,
+        block_bytes: block_bytes as usize,
+        max_blocks: scope.whole(
+            &written.max_blocks,
+            "max_blocks",
+            MAX_BLOCKS,
+            1..=16_777_216,
+        )? as usize,
+        max_bytes: scope.size(&written.max_bytes, "max_bytes", MAX_BYTES, 1024..=1 << 28)?,
+        salt: cluster.salt.clone(),
+    };
+    let is_text = checked.vocabulary.is_some();
+    if is_text && checked.model.is_empty() {
+        let reason = "is required with tokenizer: it is part of the names of blocks";
+        return Err(scope.refuse(&written.model, "model", reason));
+    }
+    if !is_text && template != Template::None {
+        let reason = "needs a tokenizer: without one blocks are named by their hashes";
+        return Err(scope.refuse(&written.template, "template", reason));
+    }
+    if let Err(error) = checked.naming() {
+        return Err(scope.refuse(&written.template, "template", error));
+    }
+    Ok(checked)
+}
+
+fn vocabulary(
+    written: &Option<written::Text>,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Arc<Vocabulary>>, Error> {
+    scope.note("tokenizer", "path", None, None);
+    let Some(name) = written else { return Ok(None) };
+    let refuse = |reason: String| scope.refuse(written, "tokenizer", reason);
+    let bytes = reader
+        .bytes(&beside(scope.file(), &name.value))
+        .map_err(refuse)?;
+    let read = Vocabulary::read(&bytes);
+    let read = read.map_err(|error| refuse(format!("{} {}", name.value, with_sources(&error))))?;
+    Ok(Some(Arc::new(read)))
+}
