@@ -31,6 +31,22 @@ pub(crate) struct Args {
     /// prompt, in their order. /cache then tells which of these blocks are cached.
     #[arg(long, value_name = "CHARACTER")]
     pub(crate) key_separator: Option<char>,
+    /// Publish what comes into each host's cache and goes, as vLLM does (ZeroMQ, MessagePack). Two ports more a host, in
+    /// the file of ports as `kv_events` and `kv_replays`. The tokens are the bytes of the text.
+    #[arg(long)]
+    pub(crate) kv_events: bool,
+    /// Write the tokenizer.json of these tokens.
+    #[arg(long, value_name = "FILE", requires = "kv_events")]
+    pub(crate) kv_tokenizer: Option<PathBuf>,
+    /// Batches of events that a host keeps to be asked for.
+    #[arg(long, default_value_t = 10_000, requires = "kv_events")]
+    pub(crate) kv_keep: usize,
+    /// Write events as SGLang and older vLLM do: as arrays without the names of fields.
+    #[arg(long, requires = "kv_events")]
+    pub(crate) kv_arrays: bool,
+    /// Listen where an earlier start did that has written this file of ports.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ports_of: Option<PathBuf>,
     /// Tokens of a block; 4 bytes of text count as a token.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     block_tokens: u32,

@@ -11,7 +11,8 @@ use std::time::Duration;
 use weir_executor::{CacheChanges, RecentDelay};
 
 use crate::load::Load;
-use crate::prefix_cache::PrefixCache;
+use crate::prefix_cache::{Change, PrefixCache};
+use crate::prompt::BYTES_PER_TOKEN;
 use crate::sequence::{Refused, Sequence, SequenceId, Spent};
 use crate::timing::Timing;
 use running::Running;
@@ -157,6 +158,16 @@ impl Engine {
         self.cache.changes_since(version, epoch)
     }
 
+    /// See [`PrefixCache::note_changes`].
+    pub fn note_changes(&mut self) {
+        self.cache.note_changes();
+    }
+
+    /// See [`PrefixCache::take_changes`].
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.cache.take_changes()
+    }
+
     /// Things happen at the instant the model says, however late the caller notices.
     fn catch_up(&mut self, now: Duration) {
         while let Some(at) = self.next_due()
@@ -209,7 +220,8 @@ impl Engine {
     /// The prompt has been read.
     fn read(&mut self, at: Duration, id: SequenceId) {
         if let Some(running) = self.running.get_mut(&id) {
-            running.read(&mut self.cache);
+            let block_bytes = self.settings.block_tokens * BYTES_PER_TOKEN;
+            running.read(&mut self.cache, block_bytes);
             self.decodes.insert((at + running.spent().decode, id));
         }
     }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use weir_executor::CacheChanges;
 
 use crate::engine::Engine;
+use crate::kv_events::Publisher;
 use crate::load::Load;
 use crate::sequence::{Refused, Sequence, SequenceId, Spent};
 
@@ -20,6 +21,7 @@ pub type Answer = (Spent, Load);
 #[derive(Debug)]
 pub struct Host {
     origin: Instant,
+    publisher: Option<Publisher>,
     desk: Mutex<Desk>,
     submitted: Notify,
 }
@@ -63,11 +65,16 @@ impl Drop for UnderWay {
 }
 
 impl Host {
-    /// Starts the task that ends sequences. Times count from `origin`.
+    /// Starts the task that ends sequences. Times count from `origin`. What comes into the cache and goes is
+    /// told to the publisher, if there is one.
     #[must_use]
-    pub fn start(engine: Engine, origin: Instant) -> Arc<Self> {
+    pub fn start(mut engine: Engine, origin: Instant, publisher: Option<Publisher>) -> Arc<Self> {
+        if publisher.is_some() {
+            engine.note_changes();
+        }
         let host = Arc::new(Self {
             origin,
+            publisher,
             desk: Mutex::new(Desk {
                 engine,
                 callers: HashMap::new(),
@@ -130,6 +137,12 @@ impl Host {
                 // One that left in this instant is no error.
                 let _ = caller.send((spent, load));
             }
+        }
+        let changes = desk.engine.take_changes();
+        if let Some(publisher) = &self.publisher
+            && !changes.is_empty()
+        {
+            publisher.publish(&changes);
         }
         desk.engine.next_due()
     }

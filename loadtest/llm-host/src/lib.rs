@@ -14,6 +14,7 @@
 pub mod engine;
 pub mod host;
 pub mod key;
+pub mod kv_events;
 pub mod load;
 pub mod metrics;
 pub mod prefix_cache;

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use weir_llm_host::Engine;
 use weir_llm_host::host::Host;
+use weir_llm_host::kv_events::{Form, Publisher, tokenizer_json};
 use weir_llm_host::metrics::Metrics;
 use weir_llm_host::request_log::RequestLog;
 use weir_llm_host::server::{self, App};
@@ -34,30 +36,38 @@ async fn main() -> anyhow::Result<()> {
         }
         None => None,
     };
-    let mut listeners = Vec::new();
-    for _ in 0..args.hosts {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.context("cannot listen on 127.0.0.1")?;
-        listeners.push((listener.local_addr()?, listener));
+    if let Some(file) = &args.kv_tokenizer {
+        let text = tokenizer_json().to_string();
+        let written = weir_whole_file::write(file, text);
+        written.with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let addresses: Vec<_> = listeners.iter().map(|(address, _)| *address).collect();
+    let (listeners, ports) = listen(&args).await?;
+    let addresses = ports.hosts.clone();
     let origin = Instant::now();
     let mut hosts = JoinSet::new();
-    for (address, listener) in listeners {
+    let form = match args.kv_arrays {
+        true => Form::Array,
+        false => Form::Map,
+    };
+    for (address, Listeners { http, kv_events }) in addresses.iter().copied().zip(listeners) {
         let settings = args.settings();
+        let publisher = kv_events.map(|(publisher, replayer)| {
+            let block_tokens = settings.block_tokens;
+            Publisher::start(publisher, replayer, block_tokens, args.kv_keep, form)
+        });
         let app = App {
             address,
             metrics: Metrics::new(&settings, &args.model),
             model: args.model.clone(),
             block_tokens: settings.block_tokens,
             key_separator: args.key_separator,
-            host: Host::start(Engine::new(settings, new_epoch()), origin),
+            host: Host::start(Engine::new(settings, new_epoch()), origin, publisher),
             log: log.clone(),
         };
-        hosts.spawn(server::serve(listener, app, args.max_body_bytes));
+        hosts.spawn(server::serve(http, app, args.max_body_bytes));
     }
     if let Some(file) = &args.ports_file {
-        write_ports(file, &addresses)?;
+        write_ports(file, &ports)?;
     }
     println!("EMULATED hosts listen on {addresses:?}");
     while let Some(ended) = hosts.join_next().await {
@@ -66,9 +76,66 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Of one host.
+struct Listeners {
+    http: TcpListener,
+    /// Where it publishes, and where it is asked again.
+    kv_events: Option<(TcpListener, TcpListener)>,
+}
+
+/// Where hosts listen, by host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Ports {
+    hosts: Vec<SocketAddr>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kv_events: Vec<SocketAddr>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kv_replays: Vec<SocketAddr>,
+}
+
+/// On free ports, or on those of an earlier start.
+async fn listen(args: &Args) -> anyhow::Result<(Vec<Listeners>, Ports)> {
+    let earlier: Ports = match &args.ports_of {
+        Some(file) => {
+            let text = std::fs::read(file);
+            let text = text.with_context(|| format!("--ports-of {}", file.display()))?;
+            serde_json::from_slice(&text)
+                .with_context(|| format!("--ports-of {}", file.display()))?
+        }
+        None => Ports::default(),
+    };
+    let (mut listeners, mut ports) = (Vec::new(), Ports::default());
+    for host in 0..usize::from(args.hosts) {
+        let http = bind(&earlier.hosts, host, &mut ports.hosts).await?;
+        let kv_events = match args.kv_events {
+            true => Some((
+                bind(&earlier.kv_events, host, &mut ports.kv_events).await?,
+                bind(&earlier.kv_replays, host, &mut ports.kv_replays).await?,
+            )),
+            false => None,
+        };
+        listeners.push(Listeners { http, kv_events });
+    }
+    Ok((listeners, ports))
+}
+
+/// Where the host was before, else on a free port, which is added to `bound`.
+async fn bind(
+    earlier: &[SocketAddr],
+    host: usize,
+    bound: &mut Vec<SocketAddr>,
+) -> anyhow::Result<TcpListener> {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let address = earlier.get(host).copied().unwrap_or(any);
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+    bound.push(listener.local_addr()?);
+    Ok(listener)
+}
+
 /// Whole or not at all: a reader that waits for the file never sees half of it.
-fn write_ports(file: &Path, addresses: &[SocketAddr]) -> anyhow::Result<()> {
-    let text = serde_json::json!({ "hosts": addresses }).to_string();
+fn write_ports(file: &Path, ports: &Ports) -> anyhow::Result<()> {
+    let text = serde_json::to_string(ports)?;
     weir_whole_file::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 

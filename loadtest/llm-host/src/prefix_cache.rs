@@ -35,6 +35,24 @@ pub struct PrefixCache {
     clock: u64,
     owners: Owners,
     evictions: u64,
+    /// What came and went, where somebody wants to know.
+    changes: Option<Vec<Change>>,
+}
+
+/// What happened to blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// They came, each behind the one before it.
+    Stored {
+        /// The one before the first of them.
+        parent: Option<BlockId>,
+        /// In their order.
+        blocks: Vec<BlockId>,
+        /// Of all of them.
+        text: Vec<u8>,
+    },
+    /// One went.
+    Removed(BlockId),
 }
 
 #[derive(Debug)]
@@ -64,6 +82,35 @@ impl PrefixCache {
             clock: 0,
             owners: Owners::new(change_log, epoch),
             evictions: 0,
+            changes: None,
+        }
+    }
+
+    /// From now on it is noted what comes and goes, for [`take_changes`](Self::take_changes).
+    pub fn note_changes(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// What came and went since it was taken last, in order.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.changes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Notes that of a prompt's blocks those behind the first `found` came just now.
+    pub(crate) fn note_stored(&mut self, prompt: &[BlockId], found: usize, text: &[u8]) {
+        let Some(changes) = &mut self.changes else {
+            return;
+        };
+        let (before, blocks) = prompt.split_at(found.min(prompt.len()));
+        if !blocks.is_empty() {
+            changes.push(Change::Stored {
+                parent: before.last().copied(),
+                blocks: blocks.to_vec(),
+                text: text.to_vec(),
+            });
         }
     }
 
@@ -121,7 +168,10 @@ impl PrefixCache {
 
     /// A prompt has been read: those of its blocks that are not here yet take reserved room and are
     /// pinned. Those that are must have been found and pinned before.
-    pub fn insert(&mut self, blocks: &[BlockId], key: Option<&Key>) {
+    ///
+    /// Returns how many of the first are.
+    pub fn insert(&mut self, blocks: &[BlockId], key: Option<&Key>) -> usize {
+        let found = self.found(blocks);
         let mut parent = None;
         for (place, id) in blocks.iter().enumerate() {
             let key = key.and_then(|key| key.of(place, blocks.len()));
@@ -133,6 +183,7 @@ impl PrefixCache {
             }
             parent = Some(*id);
         }
+        found
     }
 
     fn add(&mut self, id: BlockId, parent: Option<BlockId>) {
@@ -156,6 +207,9 @@ impl PrefixCache {
         };
         self.evictions += 1;
         self.owners.removed(id);
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Removed(id));
+        }
         let parent = self.blocks.remove(&id).and_then(|block| block.parent);
         if let Some(id) = parent
             && let Some(parent) = self.blocks.get_mut(&id)

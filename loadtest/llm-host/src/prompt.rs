@@ -2,6 +2,7 @@
 //! What a prompt is made of.
 
 use std::fmt;
+use std::sync::Arc;
 
 use xxhash_rust::xxh64::xxh64;
 
@@ -27,6 +28,8 @@ pub struct Prompt {
     pub blocks: Vec<BlockId>,
     /// All its tokens.
     pub tokens: u64,
+    /// What was cut, where somebody is told of it; else nothing.
+    pub text: Arc<[u8]>,
 }
 
 impl Prompt {
@@ -42,6 +45,7 @@ impl Prompt {
             BlockId(before)
         });
         Self {
+            text: text.as_bytes().into(),
             blocks: chained.collect(),
             tokens: text.len().div_ceil(BYTES_PER_TOKEN) as u64,
         }

@@ -20,6 +20,7 @@ pub(crate) fn of(job: &Job, keys: &[Key], settings: &Settings) -> Sequence {
         prompt: Prompt {
             blocks: names.map(block).collect(),
             tokens: job.bytes.div_ceil(BYTES_PER_TOKEN as u64),
+            text: [].into(),
         },
         output_tokens: tokens(job.work.core_time(), settings),
         key: named,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A sequence that has begun, and what it holds of the cache.
 
+use std::sync::Arc;
+
 use crate::key::Key;
 use crate::prefix_cache::PrefixCache;
 use crate::prompt::BlockId;
@@ -9,6 +11,7 @@ use crate::sequence::{Sequence, Spent};
 #[derive(Debug)]
 pub(super) struct Running {
     blocks: Vec<BlockId>,
+    text: Arc<[u8]>,
     key: Option<Key>,
     /// How many of `blocks` are pinned: those found, and all from the end of the prefill on.
     pinned: usize,
@@ -50,8 +53,11 @@ impl Running {
     }
 
     /// The prompt has been read, and others can find it.
-    pub(super) fn read(&mut self, cache: &mut PrefixCache) {
-        cache.insert(&self.blocks, self.key.as_ref());
+    pub(super) fn read(&mut self, cache: &mut PrefixCache, block_bytes: usize) {
+        let found = cache.insert(&self.blocks, self.key.as_ref());
+        let ends = [found, self.blocks.len()].map(|blocks| blocks.saturating_mul(block_bytes));
+        let new = self.text.get(ends[0]..ends[1]).unwrap_or_default();
+        cache.note_stored(&self.blocks, found, new);
         self.reserved -= self.blocks.len() - self.pinned;
         self.pinned = self.blocks.len();
     }
@@ -67,6 +73,7 @@ impl Begun {
     pub(super) fn with(self, sequence: Sequence, spent: Spent) -> Running {
         Running {
             blocks: sequence.prompt.blocks,
+            text: sequence.prompt.text,
             key: sequence.key,
             pinned: self.hit_blocks,
             reserved: self.reserved,

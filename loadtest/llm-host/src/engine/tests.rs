@@ -22,7 +22,11 @@ fn engine(slots: usize, capacity_blocks: usize) -> Engine {
 fn sequence(blocks: &[u64], tokens: u64, output_tokens: u64) -> Sequence {
     let blocks = blocks.iter().copied().map(BlockId).collect();
     Sequence {
-        prompt: Prompt { blocks, tokens },
+        prompt: Prompt {
+            blocks,
+            tokens,
+            text: [].into(),
+        },
         output_tokens,
         key: None,
     }
