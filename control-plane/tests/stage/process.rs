@@ -64,25 +64,27 @@ pub(crate) fn target() -> &'static Path {
     Path::new(CONTROL).parent().unwrap().parent().unwrap()
 }
 
-/// The worker beside weir-control: there when the whole workspace is tested, built here when this package
-/// is tested alone.
+/// The worker beside weir-control.
 pub(crate) fn worker_program() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || {
-        let folder = Path::new(CONTROL).parent().unwrap();
-        let program = folder.join("weir-worker");
-        if !program.exists() {
-            let release = folder.ends_with("release");
-            cargo(
-                target(),
-                if release { "release" } else { "dev" },
-                "weir-worker",
-                &[],
-            );
-        }
-        program
-    };
-    BUILT.get_or_init(build).clone()
+    BUILT.get_or_init(|| beside("weir-worker")).clone()
+}
+
+/// The emulated hosts of a language model, beside weir-control.
+pub(crate) fn llm_host_program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| beside("weir-llm-host")).clone()
+}
+
+/// A program there when the whole workspace is tested, built here when this package is tested alone.
+fn beside(name: &str) -> PathBuf {
+    let folder = Path::new(CONTROL).parent().unwrap();
+    let program = folder.join(name);
+    if !program.exists() {
+        let release = folder.ends_with("release");
+        cargo(target(), if release { "release" } else { "dev" }, name, &[]);
+    }
+    program
 }
 
 /// The filter that traps when it is told to. Nothing else finds it in its own folder.
