@@ -113,7 +113,7 @@ impl BlockId {
 struct Block {
     copies: Copies,
     /// None: it could not be named.
-    end: Option<Cursor>,
+    end: Option<Box<Cursor>>,
     names: Box<[KeyHash]>,
 }
 
@@ -270,7 +270,8 @@ impl Tree {
                 cursor = None;
             }
             let id = BlockId::of(hash);
-            let known = self.blocks.get(&id).and_then(|block| block.end.clone());
+            let known = self.blocks.get(&id).and_then(|block| block.end.as_deref());
+            let known = known.cloned();
             names.clear();
             match known {
                 // It is the same text: the hash is of all tokens so far.
@@ -293,7 +294,12 @@ impl Tree {
             return None;
         }
         if let Some(parent) = stored.parent {
-            return self.blocks.get(&BlockId::of(parent))?.end.clone();
+            return self
+                .blocks
+                .get(&BlockId::of(parent))?
+                .end
+                .as_deref()
+                .cloned();
         }
         match &mut self.naming {
             // Which adapter is named by a number alone is not known.
@@ -337,7 +343,7 @@ impl Tree {
             && let Some(block) = self.blocks.get_mut(&id)
             && block.end.is_none()
         {
-            block.end = Some(end.clone());
+            block.end = Some(Box::new(end.clone()));
             let names = self.gain(names);
             if let Some(block) = self.blocks.get_mut(&id) {
                 block.names = names;
@@ -357,6 +363,7 @@ impl Tree {
             return;
         }
         let names = self.gain(names);
+        let end = end.map(Box::new);
         let copies = Copies::one(place);
         self.blocks.insert(id, Block { copies, end, names });
     }

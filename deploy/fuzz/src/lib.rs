@@ -9,6 +9,7 @@
 //! A decoder is a name, a function and a folder of the corpus; both drivers take all of [`DECODERS`].
 
 mod control;
+mod engine;
 mod file;
 mod filter;
 mod governor;
@@ -53,6 +54,8 @@ pub const DECODERS: &[Decoder] = &[
     decoder("prometheus", control::prometheus),
     decoder("scrape", control::scrape),
     decoder("cache_page", control::cache_page),
+    decoder("kv_batch", engine::kv_batch),
+    decoder("zmtp", engine::zmtp),
     decoder("report", control::report),
     decoder("node_report", control::node_report),
     decoder("discovery_requests", control::discovery_requests),

@@ -248,7 +248,14 @@ impl fmt::Display for Hash<'_> {
         match self {
             Self::Number(bits, true) => (*bits as i64).fmt(f),
             Self::Number(bits, false) => bits.fmt(f),
-            Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            // Eight at once: it is done for each block.
+            Self::Bytes(bytes) => {
+                let (eights, rest) = bytes.as_chunks::<8>();
+                for eight in eights {
+                    write!(f, "{:016x}", u64::from_be_bytes(*eight))?;
+                }
+                rest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
         }
     }
 }
