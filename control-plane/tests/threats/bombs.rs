@@ -10,6 +10,7 @@ use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use tonic::{Code, Status};
 use weir_control::config;
+use weir_kv_events::zmtp;
 use weir_tables::v1::{Report, reports_client::ReportsClient};
 
 use crate::program::{FREE, Program, until};
@@ -89,6 +90,51 @@ fn answers_without_end_are_left_at_their_limit_and_told() {
             scope.spawn(move || is_left(bomb));
         }
     });
+}
+
+/// A publisher that is ready, and then sends this and nothing but zeros.
+fn engine(head: Vec<u8>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let ready = zmtp::ready(zmtp::Socket::Pub);
+            let begin = [&zmtp::greeting()[..], &ready, &head].concat();
+            std::thread::spawn(move || {
+                let zeros = [0; 65_536];
+                let mut sent = stream.write_all(&begin);
+                while sent.is_ok() {
+                    sent = stream.write_all(&zeros);
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn an_engine_that_sends_without_end_is_left_at_its_limit_and_told() {
+    let long = [&[2][..], &(1_u64 << 40).to_be_bytes()].concat();
+    for (name, head, result) in [
+        ("a frame of a terabyte", long, "too_large"),
+        ("frames without end", [1, 0].repeat(100), "too_large"),
+        ("messages that are no batches", vec![0, 0], "bad_body"),
+    ] {
+        let sources = format!("kv_events: {{ port: {}, max_bytes: 1MiB }}", engine(head));
+        let control = Program::start(
+            &format!(
+                "{FREE}clusters: {{ rules: {{ hosts: [ {{ address: \"127.0.0.1:9\" }} ], {sources} }} }}\n"
+            ),
+            &[],
+        );
+        until(name, || {
+            let told =
+                format!("weir_control_polls_total{{source=\"kv_events\",result=\"{result}\"}}");
+            control.page("/metrics").contains(&told).then_some(())
+        });
+        let megabytes = control.most_memory() >> 20;
+        assert!(megabytes < 400, "{name}: {megabytes} MB");
+    }
 }
 
 #[test]

@@ -134,6 +134,9 @@ fn mend(source: &str) -> &'static str {
         "cache" => {
             "see that the host serves its cache contents: clusters.NAME.cache names the path"
         }
+        "kv_events" => {
+            "see that the engine publishes its events, and at which ports: clusters.NAME.kv_events names them"
+        }
         "consul" => "see that Consul answers weir-control: clusters.NAME.consul",
         "dns" => "see that the DNS server answers weir-control: clusters.NAME.dns",
         "kubernetes" => {
