@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use weir_policy::{Cost, HostId, KeyHash};
 
+use crate::figures::Read;
+
 /// Keys of one generation; two are kept. What nobody has asked for since then is forgotten.
 const GENERATION: usize = 262_144;
 /// What a key counts, with its share of the map's free places.
@@ -26,6 +28,11 @@ const SPEED_NEWEST: f64 = 100.0;
 /// A host that is believed slow gets nothing, and would be believed slow for ever: after so long without an
 /// answer it is given another chance.
 const SPEED_LIFETIME: Duration = Duration::from_secs(5);
+
+/// Of the prompts that a host has read between two polls no more count, so that no host alone says what all take.
+const MOST_READ: f64 = 64.0;
+/// No prompt counts as longer, in seconds.
+const LONGEST_READING_S: f64 = 600.0;
 
 /// What is learned of one cluster.
 #[derive(Debug, Default)]
@@ -62,8 +69,13 @@ struct Mean {
 
 impl Mean {
     fn add(&mut self, value: f64, newest: f64) {
-        self.count = (self.count + 1.0).min(newest);
-        self.value += (value - self.value) / self.count;
+        self.add_many(value, 1.0, newest);
+    }
+
+    /// So many of the same.
+    fn add_many(&mut self, value: f64, many: f64, newest: f64) {
+        self.count = (self.count + many).min(newest);
+        self.value += (value - self.value) * (many / self.count).min(1.0);
     }
 
     /// As if one more value, the mean of all keys, had been seen: an only request says little.
@@ -123,6 +135,13 @@ impl Costs {
     /// Forgets a host.
     pub fn remove(&mut self, host: HostId) {
         self.speeds.remove(&host);
+    }
+
+    /// Takes in how long prompts took to be read: their fetch.
+    pub fn read(&mut self, read: Read) {
+        let mean = (read.seconds / read.prompts).min(LONGEST_READING_S);
+        self.fetch
+            .add_many(mean, read.prompts.min(MOST_READ), 1024.0);
     }
 
     /// Takes in what a request has cost. True if sidecars know the key to cost something else.
@@ -224,6 +243,31 @@ mod tests {
         assert_eq!(costs.speed(HostId(0), later), None, "another chance");
         let run = costs.told(KeyHash(6)).unwrap().run.as_millis();
         assert!((110..=190).contains(&run), "{run}");
+    }
+
+    #[test]
+    fn what_prompts_take_to_be_read_is_their_mean_and_no_host_says_it_alone() {
+        let mut costs = Costs::default();
+        let read = |prompts: f64, each: f64| Read {
+            prompts,
+            seconds: prompts * each,
+        };
+        costs.read(read(10.0, 1.0));
+        costs.read(read(10.0, 2.0));
+        let mean = costs.mean();
+        assert_eq!(
+            (mean.fetch, mean.run),
+            (Duration::from_millis(1500), Duration::ZERO)
+        );
+        for _ in 0..100 {
+            costs.read(read(10.0, 1.0));
+        }
+        costs.read(read(1e15, 1e15));
+        let mean = costs.mean().fetch.as_secs();
+        assert!(
+            (30..50).contains(&mean),
+            "{mean}: 64 of 1,024, at most ten minutes each"
+        );
     }
 
     #[test]

@@ -25,10 +25,21 @@ pub struct Scraped {
     pub figures: Figures,
     /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
     pub left_queue: Option<(f64, Duration)>,
+    /// Prompts that it has read since then, and how long that took, where it is a host that tells it.
+    pub read: Option<Read>,
     /// Thousandths of a core that it has, where it says so.
     pub millicores: Option<u32>,
     /// The host wants no new requests.
     pub draining: bool,
     /// What it should say and does not.
     pub complaints: Vec<String>,
+}
+
+/// Prompts of a language model that a host has read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Read {
+    /// How many; more than none.
+    pub prompts: f64,
+    /// How long all of them took, in seconds.
+    pub seconds: f64,
 }

@@ -4,7 +4,7 @@ use base64::prelude::BASE64_STANDARD;
 use weir_policy::Salt;
 
 use weir_fleet::prometheus::Figure;
-use weir_policy::{HostId, KeyHash, Policy};
+use weir_policy::{HostId, KeyHash, Policy, Serves};
 
 use super::replicas::{Lease, Lock};
 use super::*;
@@ -1223,6 +1223,39 @@ fn an_engine_brings_its_names_and_each_can_be_written_all_the_same() {
             "sglang:num_queue_reqs",
             "sglang:queue_time_seconds"
         )
+    );
+}
+
+#[test]
+fn hosts_with_an_engine_serve_prompts_unless_jobs_are_written() {
+    let serves = |scrape: &str, policy: &str| {
+        let text = format!(
+            "clusters: {{ r: {{ hosts_file: hosts.yaml, scrape: {{ metrics: {scrape} }}, policy: {policy} }} }}\n"
+        );
+        let config = said(&text, "")?;
+        let cluster = &config.clusters["r"];
+        let reading = cluster.scrape.as_ref().unwrap().reading.clone();
+        Ok::<_, String>((cluster.policy.serves, reading))
+    };
+    let weirs = "weir_host_reading_seconds".to_owned();
+    let vllms = "vllm:request_prefill_time_seconds".to_owned();
+    let (jobs, prompts) = (Serves::Jobs, Serves::Prompts);
+    assert_eq!(serves("{}", "{}"), Ok((jobs, weirs.clone())));
+    assert_eq!(
+        serves("{ engine: vllm }", "{}"),
+        Ok((prompts, vllms.clone()))
+    );
+    assert_eq!(serves("{ engine: sglang }", "{}"), Ok((prompts, weirs)));
+    assert_eq!(
+        serves("{ engine: vllm }", "{ serves: jobs }"),
+        Ok((jobs, vllms))
+    );
+    let written = serves("{ reading: x }", "{ serves: prompts }");
+    assert_eq!(written, Ok((prompts, "x".to_owned())));
+    let refused = serves("{}", "{ serves: words }").unwrap_err();
+    assert!(
+        refused.ends_with("policy.serves: \"words\" is unknown; one of jobs, prompts"),
+        "{refused}"
     );
 }
 

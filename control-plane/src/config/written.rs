@@ -265,6 +265,10 @@ section! {
         overload: Option<Text>,
         /// Selection policy
         selection: Option<Text>,
+        /// With `estimate`, what delays a request at a host. `jobs`: those that hold its cores. `prompts`: those that a
+        /// language model has still to read, one after another, while it writes many answers; a key is a block of the
+        /// prompt ([rule](../filters/policy/DESIGN.md#prompts)). With `scrape.metrics.engine` `vllm` and `sglang`: `prompts`
+        serves: Option<Text>,
         /// With `breaker`: a host with more queued jobs gets nothing
         breaker_queued_jobs: Option<Text>,
         /// A key counts as cached where it was last sent for this long
@@ -407,6 +411,9 @@ section! {
         queued_priority_label: Option<Text>,
         /// Histogram or summary, in seconds
         queuing_delay: Option<Text>,
+        /// Histogram or summary, in seconds: the time in which a prompt is read, by `vllm`
+        /// `vllm:request_prefill_time_seconds`. With `policy.serves: prompts`. It may be missing
+        reading: Option<Text>,
         /// Gauge of cores in use, for `estimate`. It may be missing
         busy_cores: Option<Text>,
         /// Gauge by class: core seconds that waiting jobs are expected to need, for `estimate`. It may be missing

@@ -55,6 +55,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         (None, _) => None,
     };
     let queuing_delay = window.step(page.delay, idle, now);
+    let read = window.read(page.reading);
     let Page {
         in_progress,
         queued,
@@ -74,6 +75,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             work,
         },
         left_queue: window.left(),
+        read,
         millicores,
         draining: draining.unwrap_or(false),
         complaints,

@@ -142,6 +142,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        reading: "r".into(),
         busy_cores: "b".into(),
         work: "w".into(),
         cores: "c".into(),
@@ -160,6 +161,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         Ok(Scraped {
             figures,
             left_queue: None,
+            read: None,
             millicores: None,
             draining: false,
             complaints: vec!["p: NaN is not a count".into()]

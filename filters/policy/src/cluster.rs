@@ -8,11 +8,12 @@ use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
 use crate::overload::breakwater::{Credits, Unmet};
+use crate::prefix::Prefixes;
 use crate::selection::{Candidates, Ring};
-use crate::standing::Clock;
+use crate::standing::{Clock, time};
 use crate::{
     Assignment, CacheIndex, CacheShard, Cost, Decision, Host, HostId, HostState, Keys, Level, Load,
-    Outcome, Overload, Policy, Reason, Request, Selection, Table,
+    Outcome, Overload, Policy, Reason, Request, Selection, Serves, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -153,12 +154,19 @@ impl Cluster {
             return;
         };
         let counts = self.estimates();
-        let (work, least) = match counts {
-            true => (
+        let (work, least) = match (counts, received.table.policy().serves) {
+            (true, Serves::Jobs) => (
                 self.cost(&request.keys).run,
                 received.table.expected_cost().run,
             ),
-            false => (Duration::ZERO, Duration::ZERO),
+            (true, Serves::Prompts) => {
+                let work = self.reading(&received.table, &request.keys, index, now);
+                self.feedback
+                    .change(index, |row| row.sends_prompt(work, now));
+                self.feedback.sent_keys(request.keys.as_slice().len());
+                (work, work)
+            }
+            (false, _) => (Duration::ZERO, Duration::ZERO),
         };
         let sent = InFlight {
             at: now,
@@ -403,6 +411,21 @@ impl Cluster {
         let known = keys.last().and_then(|key| self.cache.cost(key));
         let mean = || self.table().map(Table::expected_cost);
         known.or_else(mean).unwrap_or_default()
+    }
+
+    /// How long one of so many keys of a prompt takes to be read.
+    pub(crate) fn reading_each(&self, table: &Table, keys: usize) -> Duration {
+        let mean = time(table.expected_cost().fetch);
+        Duration::from_nanos((mean / self.feedback.usual_keys(keys)) as u64)
+    }
+
+    /// How long the host has to read for a prompt with these keys.
+    #[inline(never)]
+    fn reading(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> Duration {
+        let keys = keys.as_slice();
+        let held = Prefixes::new(self, table, keys, now, 0).of(index);
+        let lacks = (keys.len() as u32).saturating_sub(held.map_or(0, |prefix| prefix.keys));
+        self.reading_each(table, keys.len()).saturating_mul(lacks)
     }
 
     /// How many requests were answered, well or badly, or failed; a counter that wraps.

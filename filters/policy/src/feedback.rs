@@ -11,6 +11,7 @@ use crate::host::cores;
 use crate::outlook::Outlook;
 use crate::overload::breakwater::Credits;
 use crate::standing::{Clock, Standing, nanos};
+use crate::unread::Unread;
 use crate::{HostId, KeyHash, Keys, Load, Work};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
@@ -21,6 +22,8 @@ const MAX_ASSIGNED_SINCE: usize = 1024;
 const MAX_ASSUMED_KEYS: usize = 8192;
 /// Hosts that one key is assumed cached at, the newest ones.
 const MAX_ASSUMED_HOSTS: usize = 4;
+/// The mean number of keys follows as that of so many of the newest requests.
+const NEWEST_KEYS: f64 = 256.0;
 /// Hosts that left the table with requests still in flight.
 const MAX_DEPARTED: usize = 1024;
 
@@ -54,6 +57,8 @@ pub(crate) struct HostFeedback {
     pub(crate) credits: Option<Credits>,
     /// Thousandths of a core by the table; 0 where unknown.
     capacity_millicores: u32,
+    /// Of a host that serves prompts.
+    unread: Unread,
 }
 
 /// A request on its way.
@@ -147,6 +152,21 @@ impl HostFeedback {
         }
     }
 
+    /// A prompt was sent that takes this long to be read.
+    pub(crate) fn sends_prompt(&mut self, work: Duration, now: Duration) {
+        self.unread.sent(work, self.here.total(), now);
+    }
+
+    /// How long until the host has read the prompts that are there.
+    pub(crate) fn unread(&self, mean: Duration, clock: Clock, now: Duration) -> Duration {
+        let told = self
+            .load
+            .as_ref()
+            .filter(|load| clock.believes(load.observed));
+        let told = told.map(|load| (load, self.outstanding.1.total()));
+        self.unread.ahead(told, mean, now)
+    }
+
     pub(crate) fn assigned(&mut self, sent: InFlight) {
         self.in_flight = self.in_flight.saturating_add(1);
         self.health.assigned(sent.at);
@@ -238,6 +258,8 @@ pub(crate) struct Feedback {
     endings: AllEndings,
     pub(crate) failed_keys: FailedKeys,
     pub(crate) assumed: AssumedKeys,
+    /// Keys of a request that has any, on average.
+    usual_keys: f64,
 }
 
 impl Feedback {
@@ -328,6 +350,23 @@ impl Feedback {
             *outlook = Outlook::of(row, self.usual_cores);
         }
         Some(result)
+    }
+
+    /// Keys of a request that has any, on average; before there was one, so many as this has.
+    pub(crate) fn usual_keys(&self, keys: usize) -> f64 {
+        match self.usual_keys {
+            0.0 => keys.max(1) as f64,
+            usual => usual,
+        }
+    }
+
+    /// A request with so many keys was sent.
+    pub(crate) fn sent_keys(&mut self, keys: usize) {
+        match (keys, self.usual_keys) {
+            (0, _) => {}
+            (keys, 0.0) => self.usual_keys = keys as f64,
+            (keys, usual) => self.usual_keys += (keys as f64 - usual) / NEWEST_KEYS,
+        }
     }
 
     /// How many requests have ended at all hosts; a counter that wraps.

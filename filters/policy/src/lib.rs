@@ -54,6 +54,7 @@ mod salt;
 pub mod selection;
 mod standing;
 mod table;
+mod unread;
 mod work;
 
 pub use account::{Account, Has, Terms};
@@ -75,5 +76,5 @@ pub use ranked::{MAX_RANKED, Ranked};
 pub use room::{Claimant, Usage, fit};
 pub use salt::Salt;
 pub use selection::Selection;
-pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Table, TableError};
+pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Serves, Table, TableError};
 pub use work::{Cost, Work};

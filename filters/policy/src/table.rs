@@ -19,6 +19,16 @@ pub const MAX_CACHE_SHARDS: u32 = 1024;
 /// So that the share of keys that is steered has nothing to do with the hosts that they hash to.
 const STEER_SALT: u64 = 0x5745_4952_5354_4552;
 
+/// What hosts do, and so what delays a request there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Serves {
+    /// Jobs that hold cores.
+    #[default]
+    Jobs,
+    /// Prompts, one after another, as engines of language models do: answers are written beside that.
+    Prompts,
+}
+
 /// How one cluster's hosts are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -26,6 +36,8 @@ pub struct Policy {
     pub overload: Overload,
     /// The choice among those.
     pub selection: Selection,
+    /// What delays a request at a host.
+    pub serves: Serves,
     /// For how long a key is assumed cached at the host it was last sent to.
     pub assumed_cached: Duration,
     /// Load figures older than this are ignored.
@@ -120,6 +132,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             overload: Overload::None,
+            serves: Serves::Jobs,
             // The one that leaves a host with the data when to wait there costs more than to fetch them.
             selection: Selection::Estimate,
             // Two polls of a host's cache at the longest interval that document 001 uses (5 s, section 7.3).

@@ -46,7 +46,9 @@ impl Unread {
         let base = load.observed.saturating_add(since);
         let least = base.saturating_add(mean.saturating_mul(load.queued));
         let most = mean.saturating_mul(load.queued.saturating_add(1).saturating_mul(MOST));
-        let until = self.until.clamp(least, base.saturating_add(most).max(least));
+        let until = self
+            .until
+            .clamp(least, base.saturating_add(most).max(least));
         until.saturating_sub(now)
     }
 }

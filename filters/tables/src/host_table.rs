@@ -4,7 +4,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_policy::{
     CLASSES, Cost, Hedging, Holding, Host, HostState, KeyHash, Level, Overload, Policy, RANKS,
-    Selection, Table,
+    Selection, Serves, Table,
     overload::{breaker, dynamic_breaker},
     selection::hot_cold,
 };
@@ -56,6 +56,7 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         |field: Option<u32>, default| field.map_or(default, |ms| Duration::from_millis(ms.into()));
     Ok(Policy {
         overload: decode_overload(policy)?,
+        serves: decode_serves(policy.serves)?,
         selection: match policy.selection {
             0 => default.selection,
             selection => decode_selection("policy.selection", selection, policy)?,
@@ -77,6 +78,18 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
             beside => Some(decode_selection("policy.beside", beside, policy)?),
         },
     })
+}
+
+fn decode_serves(value: i32) -> Result<Serves, Refusal> {
+    match v1::Serves::try_from(value) {
+        Ok(v1::Serves::Unspecified | v1::Serves::Jobs) => Ok(Serves::Jobs),
+        Ok(v1::Serves::Prompts) => Ok(Serves::Prompts),
+        Err(_) => Err(Refusal::UnknownValue {
+            field: "policy.serves",
+            value,
+            known: "jobs (1), prompts (2)",
+        }),
+    }
 }
 
 fn decode_holding(holding: &v1::Holding) -> Holding {
@@ -279,6 +292,10 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             .then_some(policy.steer_percent),
         receipt_every: (policy.receipt_every != Policy::default().receipt_every)
             .then_some(policy.receipt_every),
+        serves: match policy.serves {
+            Serves::Jobs => 0,
+            Serves::Prompts => v1::Serves::Prompts.into(),
+        },
         beside: policy
             .beside
             .map_or(0, |beside| encode_selection(beside).into()),

@@ -39,6 +39,8 @@ pub struct Scrape {
     pub queued_priority_label: String,
     /// Histogram or summary of waits in seconds.
     pub queuing_delay: String,
+    /// Histogram or summary of the time in which prompts are read, in seconds.
+    pub reading: String,
     /// Gauge of cores in use.
     pub busy_cores: String,
     /// Gauge of core seconds that jobs are expected to need still, with the same label.
@@ -51,6 +53,8 @@ pub struct Scrape {
 
 /// Names that stand where none is written, of metrics that few hosts have.
 impl Scrape {
+    /// Of [`Self::reading`].
+    pub const READING: &str = "weir_host_reading_seconds";
     /// Of [`Self::busy_cores`].
     pub const BUSY_CORES: &str = "weir_host_busy_cores";
     /// Of [`Self::work`].

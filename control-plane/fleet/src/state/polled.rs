@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use weir_policy::Serves;
+
 use super::State;
 use crate::cluster::Cluster;
 use crate::event::Event;
@@ -38,6 +40,10 @@ impl State {
             let keep = cluster.config.policy.stale_after;
             if let Some((jobs, within)) = news.left_queue {
                 host.level.counted(jobs, within, asked);
+            }
+            let serves = cluster.config.policy.serves;
+            if let Some(read) = news.read.filter(|_| serves == Serves::Prompts) {
+                cluster.costs.read(read);
             }
             let names_other_cores = host.page_cores.says(news.millicores);
             cluster.has_newer_figures |= host.observe(observed, keep) | names_other_cores;

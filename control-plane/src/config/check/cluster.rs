@@ -11,7 +11,7 @@ use weir_policy::overload::{breaker, dynamic_breaker};
 use weir_policy::selection::hot_cold;
 use weir_policy::{
     CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Salt, Selection,
-    dagor, steady,
+    Serves, dagor, steady,
 };
 
 use weir_settings::Scope;
@@ -32,6 +32,8 @@ use crate::config::{
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
+const SERVES: [(&str, Serves); 2] = [("jobs", Serves::Jobs), ("prompts", Serves::Prompts)];
+
 pub(super) fn cluster(
     name: &str,
     written: &written::Cluster,
@@ -51,7 +53,7 @@ pub(super) fn cluster(
     };
     let salt = salt(&written.keys, &scope.section("keys"), reader)?;
     let mut cluster = Cluster {
-        policy: policy(&written.policy, salt.as_ref(), &scope.section("policy"))?,
+        policy: policy(written, salt.as_ref(), &scope.section("policy"))?,
         withdraws: scope
             .section("policy")
             .boolean(&written.policy.withdraw, "withdraw", true)?,
@@ -175,10 +177,17 @@ fn salt(
 }
 
 fn policy(
-    written: &written::Policy,
+    cluster: &written::Cluster,
     salt: Option<&Salt>,
     scope: &Scope<'_>,
 ) -> Result<Policy, Error> {
+    let written = &cluster.policy;
+    // What is none is refused where it is read.
+    let engine = cluster.scrape.as_ref();
+    let engine = engine.and_then(|scrape| scrape.metrics.engine.as_ref());
+    let named = |(name, _): &&(&str, Engine)| engine.is_some_and(|engine| engine.value == *name);
+    let engine = Engine::ALL.iter().find(named);
+    let engine = engine.map_or(Engine::Weir, |(_, engine)| *engine);
     let default = Policy::default();
     let overload = overload(written, default.overload, scope)?;
     let (selection, beside) = selections(written, default.selection, scope)?;
@@ -186,6 +195,7 @@ fn policy(
         overload,
         selection,
         beside,
+        serves: scope.choice(&written.serves, "serves", engine.serves(), &SERVES)?,
         assumed_cached: scope.duration(
             &written.assumed_cached,
             "assumed_cached",
@@ -656,6 +666,7 @@ fn scrape(
             "queuing_delay",
             engine.queuing_delay(),
         )?,
+        reading: name(&metrics.reading, "reading", engine.reading())?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,
         work: name(&metrics.work, "work", Scrape::WORK)?,
         cores: name(&metrics.cores, "cores", Scrape::CORES)?,

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whose names the metrics of hosts have.
 
+use weir_policy::Serves;
+
+use crate::config::Scrape;
+
 /// Whoever serves requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
@@ -35,6 +39,22 @@ impl Engine {
             Self::Weir => "weir_host_queued",
             Self::Vllm => "vllm:num_requests_waiting",
             Self::Sglang => "sglang:num_queue_reqs",
+        }
+    }
+
+    /// Of the time in which prompts are read; SGLang has none.
+    pub(super) fn reading(self) -> &'static str {
+        match self {
+            Self::Weir | Self::Sglang => Scrape::READING,
+            Self::Vllm => "vllm:request_prefill_time_seconds",
+        }
+    }
+
+    /// What its hosts do.
+    pub(super) fn serves(self) -> Serves {
+        match self {
+            Self::Weir => Serves::Jobs,
+            Self::Vllm | Self::Sglang => Serves::Prompts,
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Page {
     pub millicores: Option<u32>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
+    /// Of the time in which prompts are read.
+    pub reading: Option<Totals>,
     /// Whether the host wants no new requests. A host without such a figure never says so.
     pub draining: Option<bool>,
     /// One sentence a figure that is missing or refused.
@@ -63,6 +65,10 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let millicores = cores.and_then(|told| complaints.sort(told));
     let seconds = complaints.sort(gathered.seconds.samples()).map(total);
     let jobs = complaints.sort(gathered.jobs.samples()).map(total);
+    let reading = [gathered.reading, gathered.prompts].map(|metric| {
+        let told = metric.told().and_then(|told| complaints.sort(told));
+        told.map(total)
+    });
     let draining = gathered.draining.told();
     let draining = draining.and_then(|told| complaints.sort(told));
     Page {
@@ -74,6 +80,10 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         delay: seconds
             .zip(jobs)
             .map(|(seconds, jobs)| Totals { seconds, jobs }),
+        reading: match reading {
+            [Some(seconds), Some(jobs)] => Some(Totals { seconds, jobs }),
+            _ => None,
+        },
         draining: draining.map(|samples| total(samples) > 0.0),
         complaints: complaints.0,
     }
@@ -134,6 +144,9 @@ struct Gathered {
     /// Of the queuing delay, as `jobs`.
     seconds: Metric,
     jobs: Metric,
+    /// Of the time in which prompts are read, as `prompts`.
+    reading: Metric,
+    prompts: Metric,
     draining: Metric,
 }
 
@@ -147,6 +160,8 @@ impl Gathered {
             cores: Metric::named(&names.cores),
             seconds: Metric::named(&format!("{}_sum", names.queuing_delay)),
             jobs: Metric::named(&format!("{}_count", names.queuing_delay)),
+            reading: Metric::named(&format!("{}_sum", names.reading)),
+            prompts: Metric::named(&format!("{}_count", names.reading)),
             draining: Metric::named(&names.draining),
         };
         for line in lines(page) {
@@ -159,7 +174,7 @@ impl Gathered {
         gathered
     }
 
-    fn metrics(&mut self) -> [&mut Metric; 8] {
+    fn metrics(&mut self) -> [&mut Metric; 10] {
         [
             &mut self.in_progress,
             &mut self.queued,
@@ -168,6 +183,8 @@ impl Gathered {
             &mut self.cores,
             &mut self.seconds,
             &mut self.jobs,
+            &mut self.reading,
+            &mut self.prompts,
             &mut self.draining,
         ]
     }

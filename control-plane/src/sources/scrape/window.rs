@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use std::time::Instant;
 
+use weir_fleet::figures::Read;
+
 /// Total wait in seconds and number of jobs that waited, since the host started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
@@ -20,12 +22,24 @@ pub struct Window {
     previous: Option<(Totals, Instant)>,
     mean: Duration,
     left: Option<(f64, Duration)>,
+    read: Option<Totals>,
 }
 
 impl Window {
     /// How many jobs left the queue between the last two pages, and the time between them.
     pub fn left(&self) -> Option<(f64, Duration)> {
         self.left
+    }
+
+    /// Prompts that were read since the previous page, and their time; none of the first page, or where totals fall.
+    pub fn read(&mut self, totals: Option<Totals>) -> Option<Read> {
+        let before = std::mem::replace(&mut self.read, totals)?;
+        let Totals { seconds, jobs } = totals?;
+        let read = Read {
+            prompts: jobs - before.jobs,
+            seconds: seconds - before.seconds,
+        };
+        (read.prompts > 0.0 && read.seconds >= 0.0).then_some(read)
     }
 
     /// The mean wait of the jobs that left the queue since the previous page.
@@ -91,6 +105,22 @@ mod tests {
             window.step(totals(101.0, 14.0), Some(true), next),
             Some(Duration::ZERO)
         );
+    }
+
+    #[test]
+    fn prompts_are_counted_from_page_to_page_and_not_where_an_engine_began_anew() {
+        let mut window = Window::default();
+        let mut read = |totals| window.read(totals);
+        assert_eq!(read(totals(100.0, 10.0)), None);
+        let two = Read {
+            prompts: 2.0,
+            seconds: 3.0,
+        };
+        assert_eq!(read(totals(103.0, 12.0)), Some(two));
+        assert_eq!(read(totals(103.0, 12.0)), None);
+        assert_eq!(read(totals(1.0, 5.0)), None);
+        assert_eq!(read(None), None);
+        assert_eq!(read(totals(2.0, 6.0)), None);
     }
 
     #[test]

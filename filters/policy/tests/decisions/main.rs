@@ -18,6 +18,7 @@ mod holding;
 mod hot_cold;
 mod key_movement;
 mod panic;
+mod prompts;
 mod shares;
 mod slots;
 mod staleness;

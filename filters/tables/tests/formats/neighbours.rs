@@ -11,7 +11,7 @@ use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 use weir_policy::{
     CacheIndex, Cost, Hedging, Holding, HostId, HostState, KeyHash, Level, Load, Overload, Policy,
-    Selection, shard_of,
+    Selection, Serves, shard_of,
 };
 use weir_tables::{Meta, decode_cache_shard, decode_host_table, v1};
 
@@ -158,6 +158,7 @@ fn a_table_of_the_previous_release_keeps_its_meaning() {
     let policy = Policy {
         overload: Overload::Breaker { queued_jobs: 80 },
         selection: Selection::Dynamic,
+        serves: Serves::Jobs,
         assumed_cached: Duration::from_secs(12),
         stale_after: Duration::from_secs(4),
         ranked_hosts: 2,

@@ -89,6 +89,15 @@ fn a_refusal_lists_every_policy_with_its_number() {
 }
 
 #[test]
+fn what_hosts_do_is_something_that_is_known() {
+    let refusal = refused_table(|table| table.policy.as_mut().unwrap().serves = 3);
+    assert_eq!(
+        refusal,
+        "policy.serves: 3 is not one that this version knows; known are jobs (1), prompts (2)"
+    );
+}
+
+#[test]
 fn parameters_out_of_range_are_refused() {
     for (count, expected) in [
         (0, "policy.ranked_hosts: 0 is not in 1..=8"),

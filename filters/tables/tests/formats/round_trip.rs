@@ -7,7 +7,7 @@ use prost::Message;
 use weir_policy::overload::dynamic_breaker;
 use weir_policy::{
     CacheShard, Cost, Hedging, Holder, Holding, Host, HostId, HostState, KeyHash, Level, Load,
-    Overload, Policy, Selection, Work,
+    Overload, Policy, Selection, Serves, Work,
 };
 use weir_tables::{
     Meta, ShardBuilder, cache_shard_name, decode_cache_shard, decode_host_table, encode_load,
@@ -56,7 +56,12 @@ fn policies() -> impl Strategy<Value = Policy> {
             hedgings(),
             0u32..=100,
             prop::option::of(any::<u64>().prop_map(KeyHash)),
-            (0u32..=100, any::<u32>(), prop::option::of(selections())),
+            (
+                0u32..=100,
+                any::<u32>(),
+                prop::option::of(selections()),
+                prop::sample::select(&[Serves::Jobs, Serves::Prompts]),
+            ),
         ),
     )
         .prop_map(
@@ -70,10 +75,11 @@ fn policies() -> impl Strategy<Value = Policy> {
                 late,
             )| {
                 let (holding, hedging, panic_threshold, salt_check, watched) = late;
-                let (steer_percent, receipt_every, beside) = watched;
+                let (steer_percent, receipt_every, beside, serves) = watched;
                 Policy {
                     overload,
                     selection,
+                    serves,
                     assumed_cached,
                     stale_after,
                     ranked_hosts,
@@ -303,6 +309,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
     let expected = Policy {
         overload: Overload::None,
         selection: Selection::Estimate,
+        serves: Serves::Jobs,
         assumed_cached: Duration::from_secs(10),
         stale_after: Duration::from_secs(5),
         ranked_hosts: 3,

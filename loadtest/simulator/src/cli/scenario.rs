@@ -9,7 +9,7 @@ use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor, Planning};
 use weir_policy::holding::LONGEST_HOLD;
 use weir_policy::overload::{breaker, breakwater, dynamic_breaker};
-use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, steady};
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection, Serves, dagor, steady};
 use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
@@ -26,6 +26,9 @@ pub(super) struct Args {
     placement: PlacementName,
     #[arg(long, value_enum, default_value = "estimate")]
     selection: SelectionName,
+    /// With estimate: what delays a request at a host, jobs there or, with --language-model, prompts that it has to read
+    #[arg(long, value_enum, default_value = "jobs")]
+    serves: ServesName,
     /// With hot-cold: a host with more jobs in progress than this quantile of all hosts' is hot
     #[arg(long, default_value_t = 0.841)]
     hot_cold_quantile: f64,
@@ -195,6 +198,12 @@ enum OverloadName {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum ServesName {
+    Jobs,
+    Prompts,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum ControlName {
     Steady,
     Paper,
@@ -313,6 +322,10 @@ impl Args {
         Policy {
             selection: self.selection(),
             overload: self.overload(),
+            serves: match self.serves {
+                ServesName::Jobs => Serves::Jobs,
+                ServesName::Prompts => Serves::Prompts,
+            },
             holding: Holding {
                 for_eligible: self.hold_eligible,
                 for_cached: self.hold_cached,

@@ -18,6 +18,7 @@ fn names() -> Scrape {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        reading: "r".into(),
         busy_cores: "b".into(),
         work: "w".into(),
         cores: "c".into(),
@@ -43,6 +44,21 @@ fn a_page_gives_every_figure() {
             jobs: 4.0
         })
     );
+}
+
+#[test]
+fn the_time_in_which_prompts_are_read_may_be_missing_but_not_be_wrong() {
+    assert_eq!(read(GOOD, &names()).reading, None);
+    let page = |more: &str| read(&format!("{GOOD}{more}"), &names());
+    let told = page("r_sum 3.5\nr_count 7\n");
+    let totals = Totals {
+        seconds: 3.5,
+        jobs: 7.0,
+    };
+    assert_eq!((told.reading, told.complaints.len()), (Some(totals), 0));
+    let wrong = page("r_sum -1\nr_count 7\n");
+    assert_eq!(wrong.reading, None);
+    assert_eq!(wrong.complaints, ["r_sum: -1 is not a count"]);
 }
 
 #[test]

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts of a language model: what delays the first token of an answer is what is still to be read.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_policy::{
+    Cluster, Cost, Host, HostId, Keys, Load, Policy, Reason, Request, Selection, Serves, Table,
+};
+
+use crate::fleet::{NOW, cache, host, id, key, millis, named, request, rng, seconds, select};
+
+/// A host that told a moment ago how many answers it writes and how many prompts wait.
+fn told(number: usize, running: u32, queued: u32) -> Host {
+    Host {
+        load: Some(Load {
+            observed: NOW,
+            in_progress: running + queued,
+            queued,
+            ..Load::default()
+        }),
+        ..host(number)
+    }
+}
+
+/// Its prompts take a second on average. Of the keys 1, 2 ... host 0 has the first `held`.
+fn cluster(hosts: Vec<Host>, held: u64) -> Cluster {
+    let policy = Policy {
+        serves: Serves::Prompts,
+        ..select(Selection::Estimate)
+    };
+    let mean = Cost {
+        fetch: seconds(1),
+        run: Duration::ZERO,
+    };
+    let mut cluster = Cluster::default();
+    let table = Table::new(policy, hosts, 1).unwrap();
+    cluster.set_table(table.with_mean_cost(mean), NOW, NOW);
+    let shard = cache((1..=held).map(|n| (key(n), vec![(0, false)])).collect());
+    cluster.set_cache_shard(0, shard);
+    cluster
+}
+
+/// A prompt of so many blocks.
+fn prompt(blocks: u64) -> Request {
+    Request {
+        keys: Keys::new((1..=blocks).map(key)),
+        ..request(None)
+    }
+}
+
+/// One of which no block is anywhere.
+fn other(blocks: u64, salt: u64) -> Request {
+    Request {
+        keys: Keys::new((1..=blocks).map(|n| key(1000 * salt + n))),
+        ..request(None)
+    }
+}
+
+fn first_at(cluster: &Cluster, request: &Request, now: Duration) -> HostId {
+    named(cluster, &cluster.decide(request, now, &mut rng(1)))[0]
+}
+
+fn first(cluster: &Cluster, request: &Request) -> HostId {
+    first_at(cluster, request, NOW)
+}
+
+#[test]
+fn answers_that_are_written_delay_nobody() {
+    let cluster = cluster(vec![told(0, 100, 0), told(1, 0, 0)], 8);
+    assert_eq!(
+        first(&cluster, &prompt(10)),
+        id(0),
+        "only two are to be read"
+    );
+    let elsewhere = first(&cluster, &other(10, 1));
+    assert_eq!(elsewhere, id(1), "nothing else differs");
+}
+
+#[test]
+fn prompts_that_wait_delay_as_long_as_they_take_to_be_read() {
+    // The request's own ten blocks take the mean second: none was seen before.
+    for (held, queued, expected) in [(8, 0, 0), (8, 1, 1), (0, 1, 1)] {
+        let cluster = cluster(vec![told(0, 0, queued), told(1, 0, 0)], held);
+        let chosen = first(&cluster, &prompt(10));
+        assert_eq!(chosen, id(expected), "{held} held, {queued} wait");
+    }
+    let busy = cluster(vec![told(0, 0, 1), told(1, 0, 1)], 8);
+    assert_eq!(first(&busy, &prompt(10)), id(0), "they wait everywhere");
+}
+
+#[test]
+fn a_long_prompt_delays_what_comes_after_it_for_longer_than_a_short_one() {
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 0);
+    cluster.assigned(id(0), &other(30, 1), NOW);
+    cluster.assigned(id(1), &other(3, 2), NOW);
+    cluster.assigned(id(1), &other(3, 3), NOW);
+    assert_eq!(
+        first(&cluster, &other(3, 4)),
+        id(1),
+        "two short ones are read sooner"
+    );
+}
+
+#[test]
+fn what_was_sent_has_been_read_after_its_time() {
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 8);
+    let at = |cluster: &Cluster, after| first_at(cluster, &prompt(10), NOW + millis(after));
+    cluster.assigned(id(0), &other(30, 1), NOW);
+    assert_eq!(at(&cluster, 100), id(1), "a long one is before it");
+    assert_eq!(at(&cluster, 2900), id(0), "it has nearly been read");
+}
+
+#[test]
+fn a_host_that_says_that_nothing_waits_is_believed_but_for_what_was_sent_since() {
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 8);
+    for salt in 1..20 {
+        cluster.assigned(id(0), &other(30, salt), NOW);
+    }
+    let later = |after| NOW + millis(after);
+    let idle = Load {
+        observed: later(50),
+        ..Load::default()
+    };
+    let decide = |cluster: &Cluster, after| first_at(cluster, &prompt(10), later(after));
+    assert_eq!(decide(&cluster, 50), id(1));
+    cluster.observed(id(0), idle.clone(), later(50));
+    assert_eq!(
+        decide(&cluster, 2100),
+        id(0),
+        "twice the mean later at the latest"
+    );
+    cluster.assigned(id(0), &other(30, 30), later(2100));
+    assert_eq!(decide(&cluster, 2200), id(1));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_sent_and_told_there_is_a_decision_and_a_reason(
+        sent in prop::collection::vec((0usize..3, 0u64..70, 0u64..5000, 0u32..50), 0..40),
+        blocks in 0u64..80,
+    ) {
+        let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 8);
+        let mut now = NOW;
+        for (salt, (host, blocks, after, queued)) in (1..).zip(sent) {
+            now += millis(after);
+            cluster.assigned(id(host), &other(blocks, salt), now);
+            let load = Load { observed: now, in_progress: queued, queued, ..Load::default() };
+            cluster.observed(id(host), load, now);
+        }
+        let decision = cluster.decide(&prompt(blocks), now, &mut rng(1));
+        prop_assert_eq!(named(&cluster, &decision).len(), 2);
+        prop_assert_eq!(blocks == 0, decision.reason == Reason::NoKey);
+        // The account decides the same again.
+        let account = cluster.account(&prompt(blocks), &decision, now, &mut rng(1));
+        let (ranked, reason) = account.decide().unwrap();
+        prop_assert_eq!((weir_policy::Outcome::Send(ranked), reason), (decision.outcome, decision.reason));
+    }
+}
