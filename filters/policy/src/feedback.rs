@@ -22,7 +22,7 @@ const MAX_ASSIGNED_SINCE: usize = 1024;
 const MAX_ASSUMED_KEYS: usize = 8192;
 /// Hosts that one key is assumed cached at, the newest ones.
 const MAX_ASSUMED_HOSTS: usize = 4;
-/// The mean number of keys follows as that of so many of the newest requests.
+/// The mean number of keys is of so many of the newest requests.
 const NEWEST_KEYS: f64 = 256.0;
 /// Hosts that left the table with requests still in flight.
 const MAX_DEPARTED: usize = 1024;
@@ -258,8 +258,8 @@ pub(crate) struct Feedback {
     endings: AllEndings,
     pub(crate) failed_keys: FailedKeys,
     pub(crate) assumed: AssumedKeys,
-    /// Keys of a request that has any, on average.
-    usual_keys: f64,
+    /// Of the newest requests that have keys: how many, and their keys on average.
+    usual_keys: (f64, f64),
 }
 
 impl Feedback {
@@ -355,17 +355,17 @@ impl Feedback {
     /// Keys of a request that has any, on average; before there was one, so many as this has.
     pub(crate) fn usual_keys(&self, keys: usize) -> f64 {
         match self.usual_keys {
-            0.0 => keys.max(1) as f64,
-            usual => usual,
+            (0.0, _) => keys.max(1) as f64,
+            (_, mean) => mean,
         }
     }
 
     /// A request with so many keys was sent.
     pub(crate) fn sent_keys(&mut self, keys: usize) {
-        match (keys, self.usual_keys) {
-            (0, _) => {}
-            (keys, 0.0) => self.usual_keys = keys as f64,
-            (keys, usual) => self.usual_keys += (keys as f64 - usual) / NEWEST_KEYS,
+        let (count, mean) = &mut self.usual_keys;
+        if keys > 0 {
+            *count = (*count + 1.0).min(NEWEST_KEYS);
+            *mean += (keys as f64 - *mean) / *count;
         }
     }
 
