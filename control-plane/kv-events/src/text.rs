@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is kept of the text before the end of a block, so that the blocks behind it can be named.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +15,8 @@ use crate::vocabulary::Vocabulary;
 
 /// Adapters whose names are kept; those of others are hashed again each time.
 const MAX_ADAPTERS: usize = 1024;
+/// Of a name that is kept: an engine chooses what it sends.
+const MAX_ADAPTER_BYTES: usize = 256;
 
 /// How tokens become names.
 #[derive(Clone, Debug)]
@@ -76,7 +81,7 @@ impl Names {
             return *seed;
         }
         let seed = seed_of_model(adapter.as_bytes(), self.block_bytes);
-        if self.adapters.len() < MAX_ADAPTERS {
+        if self.adapters.len() < MAX_ADAPTERS && adapter.len() <= MAX_ADAPTER_BYTES {
             self.adapters.insert(adapter.to_owned(), seed);
         }
         seed
