@@ -90,7 +90,7 @@ pub struct Tree {
     /// How many blocks each name is full in: the same text can be other tokens elsewhere.
     names: HashMap<KeyHash, u32>,
     places: Places,
-    /// Names of which something is to be told: whether they are held now.
+    /// Names of which something is to be told: whether they are held now. At most twice as many as blocks.
     pending: HashMap<KeyHash, bool>,
     reset: bool,
     counts: Counts,
@@ -381,7 +381,7 @@ impl Tree {
                 }
                 Entry::Vacant(new) => {
                     new.insert(1);
-                    self.pending.insert(*name, true);
+                    self.note(*name, true);
                 }
             }
             gained.push(*name);
@@ -398,9 +398,23 @@ impl Tree {
                 Some(left @ 1..) => *held.get_mut() = left,
                 _ => {
                     held.remove();
-                    self.pending.insert(*name, false);
+                    self.note(*name, false);
                 }
             }
+        }
+    }
+
+    /// A name came or went. Where changes are not taken they would grow with each name that ever was: from some
+    /// length on, all that is held is shorter.
+    fn note(&mut self, name: KeyHash, is_held: bool) {
+        if self.reset && !is_held {
+            // What is told next begins without it.
+            self.pending.remove(&name);
+            return;
+        }
+        self.pending.insert(name, is_held);
+        if self.pending.len() > self.max_blocks.saturating_mul(2) {
+            self.tell_all_again();
         }
     }
 }

@@ -160,7 +160,9 @@ impl Ear {
                     self.flush(true).await?;
                 }
             }
-            if flush_at.is_none() && self.host.tree().has_changes() {
+            // What is dropped is not taken: once it is again, contents have changed.
+            let is_wanted = !self.target.contents().dropped;
+            if flush_at.is_none() && is_wanted && self.host.tree().has_changes() {
                 flush_at = Some(Instant::now() + GATHER);
             }
         }

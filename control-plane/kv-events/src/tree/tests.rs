@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -181,4 +182,30 @@ fn without_a_tokenizer_the_hash_is_the_name() {
         (false, vec![KeyHash::of(b"7")])
     );
     assert!(!tree.has_changes());
+}
+
+#[test]
+fn changes_that_nobody_takes_are_bounded() {
+    const MAX_BLOCKS: usize = 4;
+    for is_first in [true, false] {
+        let mut tree = Tree::new(Naming::Hash(None), MAX_BLOCKS);
+        if !is_first {
+            tree.take_changes();
+        }
+        for hash in 0..100 {
+            store(&mut tree, &[hash], None, &[0]);
+            let pending = tree.pending.len();
+            assert!(pending <= 2 * MAX_BLOCKS, "{pending} after {hash}");
+            if hash >= 2 {
+                remove(&mut tree, hash - 2);
+            }
+            let pending = tree.pending.len();
+            assert!(pending <= 2 * MAX_BLOCKS, "{pending} after {hash}");
+        }
+        let changes = tree.take_changes();
+        assert!(changes.reset && changes.removed.is_empty());
+        let told: BTreeSet<KeyHash> = changes.added.into_iter().collect();
+        assert_eq!(told, tree.names().collect());
+        assert_eq!(told.len(), 2);
+    }
 }
