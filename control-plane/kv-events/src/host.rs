@@ -20,8 +20,8 @@ pub struct Host {
     waiting: Option<(u64, Vec<u8>)>,
     replays: u32,
     gaps: Gaps,
-    /// Unix time of the newest batch, in seconds.
-    at: Option<f64>,
+    /// Unix time of the newest batch, in seconds, until it is taken.
+    newest: Option<f64>,
     malformed: Option<Malformed>,
 }
 
@@ -68,7 +68,7 @@ impl Host {
             waiting: None,
             replays: 0,
             gaps: Gaps::default(),
-            at: None,
+            newest: None,
             malformed: None,
         }
     }
@@ -88,9 +88,9 @@ impl Host {
         (self.tree.counts(), self.gaps)
     }
 
-    /// When the engine made the newest batch: Unix time in seconds.
-    pub fn newest(&self) -> Option<f64> {
-        self.at
+    /// When the engine made the newest batch that was read since this was asked last: Unix time in seconds.
+    pub fn take_newest(&mut self) -> Option<f64> {
+        self.newest.take()
     }
 
     /// Why a batch could not be read, once.
@@ -221,7 +221,7 @@ impl Host {
                 Event::Unknown => self.tree.pass_over(),
             }
         }
-        self.at = Some(batch.at);
+        self.newest = Some(batch.at);
         Ok(())
     }
 }

@@ -261,7 +261,7 @@ impl Ear {
     fn count(&mut self) {
         let (counts, gaps) = self.host.counts();
         self.metrics.counted(counts, gaps, self.host.blocks());
-        if let Some(at) = self.host.newest() {
+        if let Some(at) = self.host.take_newest() {
             self.metrics.newest(at);
         }
         if let Some(malformed) = self.host.take_malformed() {

@@ -236,3 +236,19 @@ fn gaps_are_counted_by_what_came_of_them() {
     assert_eq!(host.gaps, expected);
     assert!(host.take_malformed().is_some());
 }
+
+#[test]
+fn a_batch_is_the_newest_once() {
+    let mut engine = Engine::new(3);
+    let mut host = host();
+    let next = host.connected();
+    satisfy(&mut host, next, &engine, true);
+    assert_eq!(host.take_newest(), None);
+    let (number, payload) = engine.toggle(1);
+    host.live(number, &payload);
+    assert_eq!(host.take_newest(), Some(0.0));
+    // An engine that is idle: it still has that one, which is known.
+    let next = host.check();
+    satisfy(&mut host, next, &engine, true);
+    assert_eq!(host.take_newest(), None, "is older each time");
+}
