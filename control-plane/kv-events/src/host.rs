@@ -10,6 +10,9 @@ use crate::wire::{Batch, Event, Malformed};
 
 /// Answers of an engine that contradict what it said before, one after another, before it is not asked again.
 const MOST_REPLAYS: u32 = 3;
+/// Answers that break off behind something new, before it is not asked again. An engine keeps 10,000 batches, and a
+/// socket of ZeroMQ 1,000 messages.
+const MOST_PARTS: u32 = 16;
 
 /// What a host holds, and how far that was told.
 #[derive(Debug)]
@@ -19,6 +22,7 @@ pub struct Host {
     /// A batch that came before others which are missing.
     waiting: Option<(u64, Vec<u8>)>,
     replays: u32,
+    parts: u32,
     gaps: Gaps,
     /// Unix time of the newest batch, in seconds, until it is taken.
     newest: Option<f64>,
@@ -57,6 +61,8 @@ pub enum Next {
     Go,
     /// Ask the engine for its batches from [`Host::ask`] on; where that is not possible, say so by [`Host::no_replay`].
     Replay,
+    /// Leave the replay: the engine is not asked again, and what else it answers is of no use.
+    Leave,
 }
 
 impl Host {
@@ -67,6 +73,7 @@ impl Host {
             tree: Tree::new(naming, max_blocks),
             waiting: None,
             replays: 0,
+            parts: 0,
             gaps: Gaps::default(),
             newest: None,
             malformed: None,
@@ -102,14 +109,12 @@ impl Host {
     pub fn connected(&mut self) -> Next {
         self.stream.connected();
         self.waiting = None;
-        self.replays = 0;
-        Next::Replay
+        self.begin_to_ask()
     }
 
     /// Nothing has come for a while: whether the engine has said something since that was lost is to be looked at.
     pub fn check(&mut self) -> Next {
-        self.replays = 0;
-        Next::Replay
+        self.begin_to_ask()
     }
 
     /// A replay begins: from which batch on.
@@ -120,8 +125,19 @@ impl Host {
 
     /// A batch of the replay.
     pub fn replayed(&mut self, number: u64, payload: &[u8]) -> Next {
-        let verdict = self.stream.replayed(number, payload);
-        self.follow(verdict, payload)
+        match self.stream.replayed(number, payload) {
+            Verdict::Missing => self.ask_for_more(),
+            verdict => self.follow(verdict, payload),
+        }
+    }
+
+    /// The replay broke off: it is worth another question where it has brought something new, else it is as if the
+    /// engine could not be asked.
+    pub fn replay_broke(&mut self) -> Next {
+        match self.stream.has_new() {
+            true => self.ask_for_more(),
+            false => self.leave(),
+        }
     }
 
     /// The replay is over.
@@ -129,7 +145,7 @@ impl Host {
         let next = match self.stream.replay_ended() {
             Verdict::Again(why) => self.again(why),
             _ => {
-                self.replays = 0;
+                self.begin_to_ask();
                 Next::Go
             }
         };
@@ -170,10 +186,7 @@ impl Host {
         match verdict {
             Verdict::Take => self.apply(payload),
             Verdict::Known => {}
-            Verdict::Missing => {
-                self.replays = 0;
-                return Next::Replay;
-            }
+            Verdict::Missing => return self.begin_to_ask(),
             Verdict::Forget(why) => {
                 self.lose(why);
                 self.apply(payload);
@@ -187,11 +200,27 @@ impl Host {
         self.lose(why);
         match self.replays < MOST_REPLAYS {
             true => Next::Replay,
-            false => {
-                self.no_replay();
-                Next::Go
-            }
+            false => self.leave(),
         }
+    }
+
+    /// What is asked from here on is not held against what was answered before.
+    fn begin_to_ask(&mut self) -> Next {
+        (self.replays, self.parts) = (0, 0);
+        Next::Replay
+    }
+
+    fn ask_for_more(&mut self) -> Next {
+        (self.replays, self.parts) = (0, self.parts + 1);
+        match self.parts < MOST_PARTS {
+            true => Next::Replay,
+            false => self.leave(),
+        }
+    }
+
+    fn leave(&mut self) -> Next {
+        self.no_replay();
+        Next::Leave
     }
 
     fn lose(&mut self, why: Why) {

@@ -30,6 +30,8 @@ pub struct Stream {
 struct Replay {
     /// The last one has come again, and is the same.
     is_same: bool,
+    /// A batch has come that was not known.
+    has_new: bool,
 }
 
 /// What is to be done with a batch.
@@ -77,15 +79,25 @@ impl Stream {
     /// A replay begins; the number from which on batches are to be asked for.
     pub fn ask(&mut self) -> u64 {
         let is_same = self.last.is_none();
-        self.replay = Some(Replay { is_same });
+        self.replay = Some(Replay {
+            is_same,
+            has_new: false,
+        });
         self.last.map_or(0, |(last, _)| last)
     }
 
-    /// A batch of the replay.
+    /// Whether the replay that is under way has brought something new.
+    pub fn has_new(&self) -> bool {
+        self.replay.is_some_and(|replay| replay.has_new)
+    }
+
+    /// A batch of the replay. [`Verdict::Missing`] where some before it did not come, but others did: these are
+    /// there no more only if they do not come the next time either.
     pub fn replayed(&mut self, number: u64, payload: &[u8]) -> Verdict {
         let is_same = self.replay.is_some_and(|replay| replay.is_same);
         let Some((last, print)) = self.last else {
             // The first that the engine has kept.
+            self.note_new();
             return self.take(number, payload);
         };
         if !is_same {
@@ -95,15 +107,27 @@ impl Stream {
                 false => Verdict::Again(Why::Lost),
             };
             match verdict {
-                Verdict::Known => self.replay = Some(Replay { is_same: true }),
+                Verdict::Known => {
+                    self.replay = Some(Replay {
+                        is_same: true,
+                        has_new: false,
+                    });
+                }
                 _ => self.forget(),
             }
             return verdict;
         }
         match number {
             _ if number <= last => Verdict::Known,
-            _ if number == last.saturating_add(1) => self.take(number, payload),
-            _ => self.forget_and_take(Why::Lost, number, payload),
+            _ if number == last.saturating_add(1) => {
+                self.note_new();
+                self.take(number, payload)
+            }
+            _ if self.has_new() => Verdict::Missing,
+            _ => {
+                self.note_new();
+                self.forget_and_take(Why::Lost, number, payload)
+            }
         }
     }
 
@@ -165,6 +189,12 @@ impl Stream {
             }
             Some(_) => self.forget_and_take(Why::Lost, number, payload),
             None => self.take(number, payload),
+        }
+    }
+
+    fn note_new(&mut self) {
+        if let Some(replay) = &mut self.replay {
+            replay.has_new = true;
         }
     }
 

@@ -80,7 +80,7 @@ fn satisfy(host: &mut Host, mut next: Next, engine: &Engine, can_be_asked: bool)
         next = Next::Go;
         for (number, payload) in engine.kept.iter().filter(|(number, _)| *number >= from) {
             next = host.replayed(*number, payload);
-            if next == Next::Replay {
+            if next != Next::Go {
                 break;
             }
         }
@@ -251,4 +251,68 @@ fn a_batch_is_the_newest_once() {
     let next = host.check();
     satisfy(&mut host, next, &engine, true);
     assert_eq!(host.take_newest(), None, "is older each time");
+}
+
+/// Answers with these of the engine's batches, until something else is to be done.
+fn answer(host: &mut Host, engine: &Engine, numbers: &[usize]) -> Next {
+    for number in numbers {
+        let (number, payload) = &engine.kept[*number];
+        match host.replayed(*number, payload) {
+            Next::Go => {}
+            next => return next,
+        }
+    }
+    Next::Go
+}
+
+#[test]
+fn a_hole_in_a_replay_is_asked_for_again_and_is_lost_only_where_nothing_new_came() {
+    let mut engine = Engine::new(10);
+    (0..6).for_each(|block| drop(engine.toggle(block)));
+    let mut host = host();
+    assert_eq!(host.connected(), Next::Replay);
+    assert_eq!(host.ask(), 0);
+    assert_eq!(answer(&mut host, &engine, &[0, 1, 3]), Next::Replay);
+    assert_eq!((host.ask(), host.gaps), (1, Gaps::default()));
+    assert_eq!(answer(&mut host, &engine, &[1, 2, 3]), Next::Go);
+    assert_eq!(host.replay_broke(), Next::Replay);
+    assert_eq!(host.ask(), 3);
+    assert_eq!(answer(&mut host, &engine, &[3, 5]), Next::Go);
+    assert_eq!((host.gaps.lost, host.replay_ended()), (1, Next::Go));
+    assert_eq!(names(&mut host), named(&[5].into()));
+    host.check();
+    host.ask();
+    assert_eq!(host.replay_broke(), Next::Leave, "has brought nothing new");
+    assert_eq!(names(&mut host), named(&[5].into()));
+}
+
+#[test]
+fn an_engine_that_never_tells_all_is_left() {
+    let mut engine = Engine::new(100);
+    (0..100).for_each(|block| drop(engine.toggle(block)));
+    let mut broken = host();
+    broken.connected();
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let from = broken.ask() as usize;
+        assert_eq!(answer(&mut broken, &engine, &[from, from + 1]), Next::Go);
+        if broken.replay_broke() == Next::Leave {
+            break;
+        }
+    }
+    assert_eq!(asked, MOST_PARTS);
+    assert_eq!(names(&mut broken).len(), 17);
+    let mut contradicted = host();
+    contradicted.connected();
+    contradicted.ask();
+    assert_eq!(answer(&mut contradicted, &engine, &[0]), Next::Go);
+    contradicted.check();
+    contradicted.ask();
+    assert_eq!(contradicted.replayed(50, b""), Next::Replay);
+    contradicted.ask();
+    assert_eq!(answer(&mut contradicted, &engine, &[0]), Next::Go);
+    contradicted.ask();
+    assert_eq!(contradicted.replayed(50, b""), Next::Leave);
+    assert!(names(&mut contradicted).is_empty());
 }
