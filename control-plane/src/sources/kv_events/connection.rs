@@ -13,6 +13,8 @@ use weir_kv_events::zmtp::{self, Decoder, Said, Socket};
 
 /// From the first packet to READY.
 const OPENING: Duration = Duration::from_secs(5);
+/// Until what is sent, a few bytes, is on its way: a peer that does not read is as good as gone.
+const SENDING: Duration = Duration::from_secs(5);
 /// Read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -56,8 +58,11 @@ impl Connection {
 
     /// Sends bytes, which are whole frames.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> Result<(), PollError> {
-        let sent = self.stream.write_all(bytes).await;
-        sent.map_err(|error| self.failed(&error))
+        let sent = timeout(SENDING, self.stream.write_all(bytes)).await;
+        match sent {
+            Ok(sent) => sent.map_err(|error| self.failed(&error)),
+            Err(_) => Err(self.does_not_read()),
+        }
     }
 
     /// Whether a PING has an answer.
@@ -91,6 +96,15 @@ impl Connection {
                 Err(error) => return Err(self.failed(&error)),
             }
         }
+    }
+
+    fn does_not_read(&self) -> PollError {
+        let peer = match self.stream.peer_addr() {
+            Ok(at) => at.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let detail = format!("{peer}: takes nothing for {SENDING:?}");
+        PollError::new(Fault::TimedOut, detail)
     }
 
     fn failed(&self, error: &Error) -> PollError {
