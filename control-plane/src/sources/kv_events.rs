@@ -35,10 +35,14 @@ use connection::{Connection, timed_out};
 const GATHER: Duration = Duration::from_millis(50);
 /// Nothing was heard for so long: the engine is asked whether something was lost, and whether it is there.
 const QUIET: Duration = Duration::from_secs(10);
-/// Of quiet times in a row without even an answer to a PING, as many as end a connection.
+/// Of quiet times in a row without even an answer to a PING, the last of which ends a connection.
 const MOST_QUIET: u32 = 3;
 /// Between two answers of a replay. vLLM looks for questions ten times a second.
-const REPLAY_LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// A whole replay, with all that is asked again: what the engine says meanwhile waits.
+const REPLAY_LIMIT: Duration = Duration::from_secs(60);
+/// A connection that was open for longer is as good as one on which a batch was read.
+const LASTING: Duration = Duration::from_secs(5);
 /// Before a connection is opened again, the first time and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// What ends a replay: -1.
@@ -59,12 +63,15 @@ pub async fn run(target: Target, at: IpAddr, with: KvEvents, metrics: OfOne) {
         with,
         metrics,
         drops: 0,
+        opened: None,
         was_heard: false,
+        is_mute: false,
     };
     let mut pause = PAUSES.0;
     loop {
         let Err(ended) = ear.listen().await;
-        if std::mem::take(&mut ear.was_heard) {
+        let has_lasted = ear.opened.take().is_some_and(|at| at.elapsed() > LASTING);
+        if std::mem::take(&mut ear.was_heard) || has_lasted {
             pause = PAUSES.0;
         }
         if ear.tell(Err(ended)).await.is_err() {
@@ -107,8 +114,12 @@ struct Ear {
     metrics: OfOne,
     /// How often the cluster's contents were dropped, when all was told last.
     drops: u64,
-    /// A connection was open.
+    /// When the connection was opened.
+    opened: Option<Instant>,
+    /// A batch was read on it, and none came that could not be.
     was_heard: bool,
+    /// The replay port did not answer the last time.
+    is_mute: bool,
 }
 
 impl Ear {
@@ -118,9 +129,9 @@ impl Ear {
             Connection::open(self.publisher, Socket::Sub, self.with.max_bytes).await?;
         let subscription = zmtp::subscribe(self.with.topic.as_bytes());
         connection.send(&subscription).await?;
-        self.was_heard = true;
+        self.opened = Some(Instant::now());
         let next = self.host.connected();
-        self.satisfy(next).await;
+        self.satisfy(next).await?;
         self.flush(true).await?;
         let mut contents = self.target.contents.clone();
         let mut flush_at = None;
@@ -148,16 +159,18 @@ impl Ear {
                 // Its sender lives as long as this task is wanted.
                 Ok(()) = contents.changed() => self.flush(false).await?,
                 () = sleep_until(heard_at + QUIET) => {
-                    heard_at = Instant::now();
                     quiet += 1;
-                    if quiet > MOST_QUIET && connection.answers_pings() {
+                    if quiet >= MOST_QUIET && connection.answers_pings() {
                         return Err(timed_out(self.publisher, QUIET * MOST_QUIET));
                     }
                     if connection.answers_pings() {
                         connection.send(&zmtp::ping()).await?;
                     }
-                    self.check().await?;
+                    // Whether the last batches were lost, or the engine is another one.
+                    let next = self.host.check();
+                    self.satisfy(next).await?;
                     self.flush(true).await?;
+                    heard_at = Instant::now();
                 }
             }
             // What is dropped is not taken: once it is again, contents have changed.
@@ -181,8 +194,7 @@ impl Ear {
         let number = self.number(number)?;
         self.metrics.received(payload.len());
         let next = self.host.live(number, payload);
-        self.satisfy(next).await;
-        Ok(())
+        self.satisfy(next).await
     }
 
     fn number(&self, bytes: &[u8]) -> Result<u64, PollError> {
@@ -198,43 +210,77 @@ impl Ear {
     }
 
     /// Asks for what is missing; where that cannot be, what comes counts as it comes.
-    async fn satisfy(&mut self, mut next: Next) {
-        while next == Next::Replay {
-            let Some(replayer) = self.replayer else {
-                self.host.no_replay();
-                break;
-            };
-            next = match self.replay(replayer).await {
+    ///
+    /// # Errors
+    /// A batch could not be read.
+    async fn satisfy(&mut self, next: Next) -> Result<(), PollError> {
+        match self.replayer {
+            Some(at) if next == Next::Replay => self.replay(at).await,
+            None if next == Next::Replay => self.host.no_replay(),
+            _ => {}
+        }
+        let (counts, gaps) = self.host.counts();
+        self.metrics.counted(counts, gaps, self.host.blocks());
+        if let Some(at) = self.host.take_newest() {
+            self.was_heard = true;
+            self.metrics.newest(at);
+        }
+        let Some(malformed) = self.host.take_malformed() else {
+            return Ok(());
+        };
+        self.was_heard = false;
+        // What is forgotten counts no more while no connection is open.
+        self.flush(false).await?;
+        let detail = format!(
+            "{}: a batch cannot be read ({malformed}); what was known of the host is forgotten",
+            self.publisher
+        );
+        Err(PollError::new(Fault::BadBody, detail))
+    }
+
+    /// Asks until all has come that there is. A port that does not answer is as good as none.
+    async fn replay(&mut self, at: SocketAddr) {
+        let replayed = timeout(REPLAY_LIMIT, self.ask_for_all(at)).await;
+        let Err(error) = replayed.unwrap_or_else(|_| Err(timed_out(at, REPLAY_LIMIT))) else {
+            self.is_mute = false;
+            return;
+        };
+        self.host.no_replay();
+        match std::mem::replace(&mut self.is_mute, true) {
+            false => warn!(%error, "an engine cannot be asked for what was missed"),
+            true => debug!(%error, "an engine still cannot be asked for what was missed"),
+        }
+    }
+
+    async fn ask_for_all(&mut self, at: SocketAddr) -> Result<(), PollError> {
+        loop {
+            let next = match self.ask(at).await {
                 Ok(next) => next,
                 Err(error) => {
-                    warn!(%error, "an engine cannot be asked for what was missed");
-                    self.host.no_replay();
-                    break;
+                    let broke = matches!(error.fault, Fault::TimedOut | Fault::Failed);
+                    if !broke || self.host.replay_broke() != Next::Replay {
+                        return Err(error);
+                    }
+                    debug!(%error, "a replay broke off");
+                    Next::Replay
                 }
             };
+            if next != Next::Replay {
+                return Ok(());
+            }
         }
-        self.count();
     }
 
-    /// Looks whether the last batches were lost, or the engine is another one.
-    async fn check(&mut self) -> Result<(), PollError> {
-        if let Some(replayer) = self.replayer {
-            self.host.check();
-            let next = self.replay(replayer).await?;
-            self.satisfy(next).await;
-        }
-        Ok(())
-    }
-
-    async fn replay(&mut self, at: SocketAddr) -> Result<Next, PollError> {
+    async fn ask(&mut self, at: SocketAddr) -> Result<Next, PollError> {
         let mut connection = Connection::open(at, Socket::Dealer, self.with.max_bytes).await?;
         let from = self.host.ask();
         debug!(from, "asks for what was missed");
         let question = zmtp::message(&[b"", &from.to_be_bytes()]);
         connection.send(&question).await?;
+        let mut before = None;
         loop {
-            let said = timeout(REPLAY_LIMIT, connection.next_said()).await;
-            let frames = match said.map_err(|_| timed_out(at, REPLAY_LIMIT))?? {
+            let said = timeout(ANSWER_LIMIT, connection.next_said()).await;
+            let frames = match said.map_err(|_| timed_out(at, ANSWER_LIMIT))?? {
                 Said::Message(frames) => frames,
                 Said::Ping(context) => {
                     connection.send(&zmtp::pong(&context)).await?;
@@ -251,21 +297,17 @@ impl Ear {
             if number == END {
                 return Ok(self.host.replay_ended());
             }
-            self.metrics.received(payload.len());
-            if self.host.replayed(number, payload) == Next::Replay {
-                return Ok(Next::Replay);
+            if let Some(before) = before.replace(number)
+                && number <= before
+            {
+                let detail = format!("{at}: batch {number} behind batch {before} in a replay");
+                return Err(PollError::new(Fault::BadBody, detail));
             }
-        }
-    }
-
-    fn count(&mut self) {
-        let (counts, gaps) = self.host.counts();
-        self.metrics.counted(counts, gaps, self.host.blocks());
-        if let Some(at) = self.host.take_newest() {
-            self.metrics.newest(at);
-        }
-        if let Some(malformed) = self.host.take_malformed() {
-            warn!(error = %malformed, "an engine's batch cannot be read; what was known of the host is forgotten");
+            self.metrics.received(payload.len());
+            let next = self.host.replayed(number, payload);
+            if next != Next::Go {
+                return Ok(next);
+            }
         }
     }
 

@@ -18,13 +18,30 @@ use crate::metrics::kv_events::KvEvents as Metrics;
 use crate::sources::Way;
 
 /// Much longer than anything takes that is waited for.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// What a process of an engine has said.
 #[derive(Default)]
 struct Said {
     batches: VecDeque<(u64, Vec<u8>)>,
     next: u64,
+    replays: Replays,
+}
+
+/// How it answers questions for what it said.
+#[derive(Clone, Copy, Default)]
+enum Replays {
+    /// All, and the end.
+    #[default]
+    Whole,
+    /// So many at once, and then the connection ends.
+    Parts(usize),
+    /// The first of them, without end.
+    Repeated,
+    /// One every four seconds, and then others without end.
+    Slow,
+    /// Nothing is said, not even a greeting.
+    Silent,
 }
 
 /// A publisher and its replays, at fixed ports as long as it lives; its processes come and go.
@@ -55,17 +72,22 @@ impl Engine {
         let said = Arc::new(Mutex::new(Said::default()));
         let kept = said.clone();
         tokio::spawn(async move {
+            let mut silent = Vec::new();
             while let Ok((mut stream, _)) = replayer.accept().await {
+                let replays = kept.lock().unwrap().replays;
+                if matches!(replays, Replays::Silent) {
+                    silent.push(stream);
+                    continue;
+                }
                 let mut decoder = shake_hands(&mut stream, Socket::Router, false).await;
                 let frames = message(&mut stream, &mut decoder).await;
                 let from = u64::from_be_bytes(frames[1].clone().try_into().unwrap());
                 let kept: Vec<_> = kept.lock().unwrap().batches.iter().cloned().collect();
-                for (number, payload) in kept.iter().filter(|(number, _)| *number >= from) {
-                    let answer = zmtp::message(&[b"", b"topic", &number.to_be_bytes(), payload]);
-                    stream.write_all(&answer).await.unwrap();
-                }
-                let end = zmtp::message(&[b"", b"", &u64::MAX.to_be_bytes(), b""]);
-                stream.write_all(&end).await.unwrap();
+                let kept: Vec<_> = kept
+                    .into_iter()
+                    .filter(|(number, _)| *number >= from)
+                    .collect();
+                replay(stream, &kept, replays).await;
             }
         });
         Self {
@@ -126,12 +148,62 @@ impl Engine {
         }
     }
 
+    fn replays(&self, replays: Replays) {
+        self.said.lock().unwrap().replays = replays;
+    }
+
+    /// Reads until it is asked for a PONG so many times, or not any more: how many times it was.
+    async fn pinged(&mut self, times: usize) -> usize {
+        let (mut all, mut chunk) = (Vec::<u8>::new(), [0; 1024]);
+        loop {
+            let pings = all.windows(4).filter(|bytes| *bytes == b"PING").count();
+            if pings >= times {
+                return pings;
+            }
+            match self.listener.as_mut().unwrap().read(&mut chunk).await {
+                Ok(0) | Err(_) => return pings,
+                Ok(read) => all.extend(&chunk[..read]),
+            }
+        }
+    }
+
     /// It has no more of what it said than the last so many.
     fn keep(&self, batches: usize) {
         let mut said = self.said.lock().unwrap();
         while said.batches.len() > batches {
             said.batches.pop_front();
         }
+    }
+}
+
+async fn replay(mut stream: TcpStream, kept: &[(u64, Vec<u8>)], replays: Replays) {
+    let answer = |number: u64, payload: &[u8]| {
+        zmtp::message(&[b"", b"topic", &number.to_be_bytes(), payload])
+    };
+    let all = match replays {
+        Replays::Parts(most) => &kept[..most.min(kept.len())],
+        _ => kept,
+    };
+    let mut sent = Ok(());
+    for (number, payload) in all {
+        sent = stream.write_all(&answer(*number, payload)).await;
+        if matches!(replays, Replays::Slow) {
+            sleep(Duration::from_secs(4)).await;
+        }
+        while sent.is_ok() && matches!(replays, Replays::Repeated) {
+            sent = stream.write_all(&answer(*number, payload)).await;
+        }
+    }
+    let last = kept.last().map_or(0, |(number, _)| *number);
+    let mut others = last + 1..;
+    while sent.is_ok() && matches!(replays, Replays::Slow) {
+        let number = others.next().unwrap();
+        sent = stream.write_all(&answer(number, b"\x92\x01\x90")).await;
+        sleep(Duration::from_secs(4)).await;
+    }
+    if matches!(replays, Replays::Whole) {
+        let end = zmtp::message(&[b"", b"", &u64::MAX.to_be_bytes(), b""]);
+        stream.write_all(&end).await.unwrap();
     }
 }
 
@@ -367,4 +439,124 @@ async fn who_publishes_something_else_is_a_fault_and_is_not_dead() {
         }
         assert_eq!(listener.faults, [fault]);
     }
+}
+
+#[tokio::test]
+async fn a_replay_that_breaks_off_goes_on_from_where_it_was() {
+    let mut engine = Engine::start().await;
+    for block in 1..6 {
+        engine.store(block, true).await;
+    }
+    engine.replays(Replays::Parts(2));
+    let mut listener = Listener::start(&engine, true);
+    engine.heard().await;
+    listener.knows(&[1, 2, 3, 4, 5]).await;
+    engine.store(6, false).await;
+    listener.knows(&[1, 2, 3, 4, 5, 6]).await;
+}
+
+#[tokio::test]
+async fn a_replay_that_says_the_same_without_end_is_left() {
+    let mut engine = Engine::start().await;
+    engine.store(1, true).await;
+    engine.replays(Replays::Repeated);
+    let mut listener = Listener::start(&engine, true);
+    engine.heard().await;
+    listener.knows(&[1]).await;
+    engine.store(2, false).await;
+    listener.knows(&[1, 2]).await;
+}
+
+#[tokio::test]
+async fn a_replay_that_goes_on_without_end_is_left() {
+    let mut engine = Engine::start().await;
+    let mut listener = Listener::start(&engine, true);
+    engine.heard().await;
+    engine.store(1, false).await;
+    listener.knows(&[1]).await;
+    engine.replays(Replays::Slow);
+    tokio::time::pause();
+    engine.store(2, true).await;
+    engine.store(3, false).await;
+    listener.knows(&[3]).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_is_left() {
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = server.local_addr().unwrap();
+    let peer = tokio::spawn(async move {
+        let (mut stream, _) = server.accept().await.unwrap();
+        shake_hands(&mut stream, Socket::Pub, false).await;
+        stream
+    });
+    let connection = Connection::open(at, Socket::Sub, 1024).await;
+    let mut connection = connection.unwrap();
+    let _peer = peer.await.unwrap();
+    tokio::time::pause();
+    let sends = async {
+        loop {
+            if let Err(error) = connection.send(&[0; 1 << 16]).await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(LIMIT, sends).await;
+    assert_eq!(error.expect("waits without end").fault, Fault::TimedOut);
+}
+
+#[tokio::test]
+async fn a_replay_port_that_does_not_answer_is_as_good_as_none() {
+    let mut engine = Engine::start().await;
+    engine.replays(Replays::Silent);
+    let mut listener = Listener::start(&engine, true);
+    engine.heard().await;
+    tokio::time::pause();
+    engine.store(1, false).await;
+    listener.knows(&[1]).await;
+    // The engine is asked whether something was lost.
+    assert_eq!(engine.pinged(1).await, 1);
+    engine.store(2, false).await;
+    listener.knows(&[1, 2]).await;
+    assert_eq!(listener.faults, []);
+}
+
+#[tokio::test]
+async fn a_connection_on_which_nothing_is_heard_ends_after_as_long_as_it_says() {
+    let mut engine = Engine::start().await;
+    let mut listener = Listener::start(&engine, false);
+    engine.heard().await;
+    engine.store(1, false).await;
+    listener.knows(&[1]).await;
+    tokio::time::pause();
+    assert_eq!(
+        engine.pinged(9).await,
+        2,
+        "after 10 and 20 s, and 30 s are the end"
+    );
+    while listener.faults.is_empty() {
+        listener.next().await;
+    }
+    assert_eq!(listener.faults, [Fault::TimedOut]);
+}
+
+#[tokio::test]
+async fn batches_that_cannot_be_read_are_a_fault_after_which_pauses_grow() {
+    const TIMES: usize = 8;
+    let mut engine = Engine::start().await;
+    let mut listener = Listener::start(&engine, true);
+    engine.heard().await;
+    engine.store(1, false).await;
+    listener.knows(&[1]).await;
+    tokio::time::pause();
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        engine.say(b"\xc0", false).await;
+        engine.heard().await;
+    }
+    // Half of each pause is left to chance.
+    assert!(began.elapsed() > (PAUSES.0 * ((1 << TIMES.min(6)) - 1) + PAUSES.1) / 2);
+    engine.store(2, false).await;
+    listener.knows(&[2]).await;
+    assert_eq!(listener.faults, [Fault::BadBody; TIMES]);
 }
