@@ -72,7 +72,7 @@ impl Names {
             seed,
             part: Part::Begin,
             has_text: false,
-            has_token: false,
+            begun: Some(0),
         }
     }
 
@@ -99,10 +99,12 @@ impl Names {
         let Some(mut text) = self.vocabulary.text(token) else {
             return false;
         };
-        let begins = !cursor.has_token && self.vocabulary.begins(token);
-        cursor.has_token = true;
-        if begins {
+        let begun = cursor.begun.take();
+        if let Some(place) = begun
+            && self.vocabulary.begins(place, token)
+        {
             // Requests do not have it.
+            cursor.begun = place.checked_add(1);
             return true;
         }
         let (seed, salt) = (cursor.seed, self.salt.as_ref());
@@ -142,5 +144,6 @@ pub(crate) struct Cursor {
     seed: u64,
     part: Part,
     has_text: bool,
-    has_token: bool,
+    /// How many tokens have come, as long as all are those that the tokenizer itself puts there.
+    begun: Option<u8>,
 }

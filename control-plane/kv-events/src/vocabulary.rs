@@ -145,9 +145,9 @@ impl Vocabulary {
         self.added.get(content).copied()
     }
 
-    /// Whether the tokenizer itself puts the token before a prompt.
-    pub fn begins(&self, token: u32) -> bool {
-        self.begin.contains(&token)
+    /// Whether the tokenizer itself puts the token at this place, from 0, before each prompt.
+    pub fn begins(&self, place: u8, token: u32) -> bool {
+        self.begin.get(usize::from(place)) == Some(&token)
     }
 
     /// Whether the first space of a text was put there by the tokenizer.

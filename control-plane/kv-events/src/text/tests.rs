@@ -29,3 +29,39 @@ fn no_more_adapters_are_kept_than_the_limit() {
     }
     assert_eq!(names.adapters.len(), MAX_ADAPTERS);
 }
+
+/// Names of prefixes of these tokens, each a letter of `abc` but for marks from 10 on.
+fn named(template: Template, tokens: &[u32]) -> (Vec<KeyHash>, bool) {
+    let mark = |content: &str, id| json!({"content": content, "id": id});
+    let begin = |id: &str| json!({"SpecialToken": {"id": id}});
+    let json = json!({
+        "model": {"vocab": {"a": 0, "b": 1, "c": 2, "Ċ": 3}},
+        "decoder": {"type": "ByteLevel"},
+        "added_tokens": [mark("<|im_start|>", 10), mark("<|im_end|>", 11), mark("<s>", 12), mark("<t>", 13)],
+        "post_processor": {"type": "TemplateProcessing", "single": [begin("<s>"), begin("<t>")],
+                           "special_tokens": {"<s>": {"ids": [12]}, "<t>": {"ids": [13]}}},
+    });
+    let vocabulary = Arc::new(Vocabulary::read(json.to_string().as_bytes()).unwrap());
+    let mut names = Names::new(vocabulary, template, "m", 1, None).unwrap();
+    let mut cursor = names.begin(None);
+    let mut named = Vec::new();
+    let mut tokens = tokens.iter();
+    let all = tokens.all(|token| names.pass(&mut cursor, *token, |name| named.push(name)));
+    (named, all)
+}
+
+#[test]
+fn what_the_tokenizer_puts_first_has_no_text_there_and_only_in_its_order() {
+    let bare = named(Template::None, &[0, 1]);
+    assert_eq!(bare.0.len(), 2);
+    assert_eq!(named(Template::None, &[12, 0, 1]), bare);
+    assert_eq!(named(Template::None, &[12, 13, 0, 1]), bare);
+    for others in [
+        &[13, 0, 1][..],
+        &[12, 12, 0, 1],
+        &[0, 12, 1],
+        &[12, 13, 13, 0, 1],
+    ] {
+        assert_ne!(named(Template::None, others), bare, "{others:?}");
+    }
+}

@@ -38,7 +38,8 @@ fn letters_of_gpt_2_are_bytes_and_added_tokens_are_as_written() {
         (None, None)
     );
     assert_eq!(vocabulary.added("<|im_start|>"), Some(5));
-    assert!(vocabulary.begins(7) && !vocabulary.begins(8) && !vocabulary.adds_space());
+    assert!(vocabulary.begins(0, 7) && !vocabulary.begins(1, 7) && !vocabulary.begins(0, 8));
+    assert!(!vocabulary.adds_space());
 }
 
 #[test]
