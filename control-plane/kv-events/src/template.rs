@@ -117,7 +117,11 @@ pub(crate) fn write(
         }
         _ if Some(token) == marks.head_end || token == marks.end => None,
         Part::Begin | Part::Prompt => None,
-        Part::Between => Some(Part::Between),
+        // Between messages templates put newlines. What else is there is of no message, and would be in no name.
+        Part::Between => {
+            let is_space = text.iter().all(u8::is_ascii_whitespace);
+            is_space.then_some(Part::Between)
+        }
         Part::Content => {
             put(text);
             Some(Part::Content)

@@ -65,3 +65,23 @@ fn what_the_tokenizer_puts_first_has_no_text_there_and_only_in_its_order() {
         assert_ne!(named(Template::None, others), bare, "{others:?}");
     }
 }
+
+#[test]
+fn a_chat_with_text_between_its_messages_is_no_chat_of_its_template() {
+    let message = [10, 0, 3, 1, 11];
+    let chat = |between: &[u32]| {
+        named(
+            Template::Chatml,
+            &[&message[..], between, &message].concat(),
+        )
+    };
+    let (whole, is_known) = chat(&[3]);
+    assert!(is_known);
+    assert_eq!(chat(&[3, 3]), (whole.clone(), true));
+    assert_eq!(chat(&[]), (whole.clone(), true));
+    for between in [&[0][..], &[3, 0], &[12]] {
+        let (names, is_known) = chat(between);
+        assert!(!is_known, "{between:?}");
+        assert!(names.len() < whole.len() && whole.starts_with(&names));
+    }
+}
