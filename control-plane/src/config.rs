@@ -7,6 +7,7 @@
 //!
 //! Nothing after this module checks a setting again.
 
+mod as_read;
 mod check;
 mod discovery;
 pub mod replicas;
@@ -25,6 +26,7 @@ use crate::certificate::Validity;
 use crate::standalone::Standalone;
 
 pub use crate::tls::Tls;
+pub use as_read::AsRead;
 pub use discovery::DiscoveryLimits;
 pub use replicas::Replicas;
 pub(crate) use wants::counted;
@@ -111,12 +113,12 @@ pub struct Xds {
 pub struct Loaded {
     /// What they say.
     pub config: Arc<Config>,
-    /// The configuration file first, then every file it names, with the contents as read.
+    /// The configuration file first, then every file it names, as they were read.
     pub files: Files,
 }
 
-/// Files as they were read; none where one could not be.
-pub type Files = BTreeMap<PathBuf, Option<Vec<u8>>>;
+/// Files as they were read, and those that could not be.
+pub type Files = BTreeMap<PathBuf, AsRead>;
 
 /// Reads and checks the file and those it names.
 ///

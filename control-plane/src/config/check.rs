@@ -23,7 +23,8 @@ use std::time::Duration;
 use weir_settings::Scope;
 
 use super::{
-    Cluster, Config, DiscoveryLimits, Error, Files, ReceiptFiles, ReportLimits, Tls, Xds, written,
+    AsRead, Cluster, Config, DiscoveryLimits, Error, Files, ReceiptFiles, ReportLimits, Tls, Xds,
+    written,
 };
 use crate::certificate::{Validity, validity};
 use crate::errors::with_sources;
@@ -42,9 +43,8 @@ pub(super) struct Reader {
 
 impl Reader {
     fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
-        let read = weir_settings::read(path);
-        self.files
-            .insert(path.to_owned(), read.as_ref().ok().cloned());
+        let (read, file) = AsRead::read(path);
+        self.files.insert(path.to_owned(), file);
         read.map_err(|error| format!("cannot read {}: {error}", path.display()))
     }
 

@@ -2,7 +2,7 @@
 //! The configuration file and the files it names, while weir-control runs.
 //!
 //! They are read each second and compared: a second's delay for a source that works on every filesystem,
-//! through links, mounts and editors that replace files. All files together are one configuration: a
+//! through links, mounts and editors that replace files. Of large ones their times tell whether that is needed. All files together are one configuration: a
 //! change that does not check as a whole changes nothing.
 
 use std::path::PathBuf;
@@ -58,11 +58,11 @@ pub async fn watch(
 }
 
 /// The files as they are now, and what they say if that is not what they said.
-pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<Config>, Error>>) {
-    if known
-        .iter()
-        .all(|(path, contents)| weir_settings::read(path).ok() == *contents)
-    {
+pub fn look(
+    path: &std::path::Path,
+    mut known: Files,
+) -> (Files, Option<Result<Arc<Config>, Error>>) {
+    if known.iter_mut().all(|(path, file)| file.is_now(path)) {
         return (known, None);
     }
     match config::load(path) {
