@@ -166,11 +166,16 @@ impl Ear {
                     if connection.answers_pings() {
                         connection.send(&zmtp::ping()).await?;
                     }
+                    let asked_at = Instant::now();
                     // Whether the last batches were lost, or the engine is another one.
                     let next = self.host.check();
                     self.satisfy(next).await?;
                     self.flush(true).await?;
-                    heard_at = Instant::now();
+                    // It is as quiet while it is asked, but who asks for long does not hear it.
+                    heard_at = match asked_at.elapsed() < QUIET {
+                        true => asked_at,
+                        false => Instant::now(),
+                    };
                 }
             }
             // What is dropped is not taken: once it is again, contents have changed.

@@ -524,16 +524,20 @@ async fn a_replay_port_that_does_not_answer_is_as_good_as_none() {
 #[tokio::test]
 async fn a_connection_on_which_nothing_is_heard_ends_after_as_long_as_it_says() {
     let mut engine = Engine::start().await;
-    let mut listener = Listener::start(&engine, false);
+    engine.replays(Replays::Silent);
+    let mut listener = Listener::start(&engine, true);
     engine.heard().await;
+    tokio::time::pause();
     engine.store(1, false).await;
     listener.knows(&[1]).await;
-    tokio::time::pause();
+    let began = Instant::now();
     assert_eq!(
         engine.pinged(9).await,
         2,
         "after 10 and 20 s, and 30 s are the end"
     );
+    let seconds = began.elapsed().as_secs();
+    assert!((29..=31).contains(&seconds), "{seconds}");
     while listener.faults.is_empty() {
         listener.next().await;
     }
