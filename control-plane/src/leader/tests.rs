@@ -13,15 +13,55 @@ struct Replica {
     roles: watch::Receiver<Role>,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
-    /// What it would hear from, and nobody listens to.
+    /// What it would hear from, and what nobody takes of it.
     _ends: (
         watch::Sender<Arc<Config>>,
         mpsc::Sender<Depose>,
-        JoinHandle<()>,
+        mpsc::Receiver<News>,
     ),
 }
 
+/// A step of time.
+const TICK: Duration = Duration::from_millis(100);
+/// Of the runtime between two steps, in which questions and answers go on their way.
+const TURNS: usize = 6;
+/// As long as nothing has come of it.
+const MOST: Duration = Duration::from_secs(300);
+const DURATION: Duration = Duration::from_secs(15);
+
+/// Time goes on only as a test says: no stall of the machine lets anything run out.
+struct Clock(#[expect(dead_code, reason = "ends what blocks")] std::sync::mpsc::Sender<()>);
+
+impl Clock {
+    fn stop() -> Self {
+        tokio::time::pause();
+        let (ends, ended) = std::sync::mpsc::channel();
+        // While something blocks, a paused clock does not go on by itself.
+        tokio::task::spawn_blocking(move || ended.recv());
+        Self(ends)
+    }
+
+    async fn tick(&self) {
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::advance(TICK).await;
+    }
+
+    async fn run(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.tick().await;
+        }
+    }
+}
+
 fn start(fake: &Fake, name: &str, duration: Duration) -> Replica {
+    start_with_room(fake, name, duration, 100)
+}
+
+/// With room for so much news.
+fn start_with_room(fake: &Fake, name: &str, duration: Duration, room: usize) -> Replica {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
     let text = "clusters: { r: { hosts: [ { address: \"127.0.0.1:9\" } ] } }\n";
@@ -29,7 +69,7 @@ fn start(fake: &Fake, name: &str, duration: Duration) -> Replica {
     let config = crate::config::load(&path).map_err(|(error, _)| error);
     let (configs, newest) = watch::channel(config.unwrap().config);
     let (deposes, deposed) = mpsc::channel(1);
-    let (updates, mut news) = mpsc::channel(1);
+    let (updates, news) = mpsc::channel(room);
     let (roles, seen) = watch::channel(Role::Waiting);
     let address = format!("{name}:1");
     let replicas = Replicas {
@@ -48,25 +88,28 @@ fn start(fake: &Fake, name: &str, duration: Duration) -> Replica {
         updates,
         shutdown.clone(),
     );
-    let listens = tokio::spawn(async move { while news.recv().await.is_some() {} });
     Replica {
         roles: seen,
         shutdown,
         task: tokio::spawn(run),
-        _ends: (configs, deposes, listens),
+        _ends: (configs, deposes, news),
     }
 }
 
 impl Replica {
     /// Its role, once it is like this.
-    async fn is(&mut self, is: impl FnMut(&Role) -> bool) -> Role {
-        let role = timeout(Duration::from_secs(60), self.roles.wait_for(is)).await;
-        role.expect("in time").expect("a role").clone()
+    async fn is(&self, clock: &Clock, is: impl Fn(&Role) -> bool) -> Role {
+        let end = Instant::now() + MOST;
+        while !is(&self.now()) {
+            assert!(Instant::now() < end, "{} in the end", self.now());
+            clock.tick().await;
+        }
+        self.now()
     }
 
-    async fn follows(&mut self, name: &str) -> u64 {
+    async fn follows(&self, clock: &Clock, name: &str) -> u64 {
         let is = |role: &Role| matches!(role, Role::Following(leader) if leader.name == name);
-        self.is(is).await.index()
+        self.is(clock, is).await.index()
     }
 
     fn now(&self) -> Role {
@@ -74,48 +117,52 @@ impl Replica {
     }
 }
 
+fn is_waiting(role: &Role) -> bool {
+    *role == Role::Waiting
+}
+
 #[tokio::test]
 async fn a_leader_that_ends_gives_the_lease_up_and_another_one_leads() {
+    let clock = Clock::stop();
     let fake = Fake::start().await;
     // So long that nobody takes what was not given up.
-    let duration = Duration::from_secs(600);
-    let mut a = start(&fake, "a", duration);
-    assert_eq!(a.is(Role::leads).await.index(), 1);
-    let b = start(&fake, "b", Duration::from_secs(1));
+    let a = start(&fake, "a", 2 * MOST);
+    assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
+    let b = start(&fake, "b", DURATION);
+    assert_eq!(b.follows(&clock, "a").await, 1);
     a.shutdown.cancel();
     a.task.await.unwrap();
     assert!(fake.spec()["holderIdentity"].is_null());
-    let mut b = b;
-    assert_eq!(b.is(Role::leads).await.index(), 2);
+    assert_eq!(b.is(&clock, Role::leads).await.index(), 2);
 }
 
 #[tokio::test]
 async fn who_cannot_reach_the_api_server_has_stopped_when_another_one_leads() {
-    let duration = Duration::from_secs(3);
+    let clock = Clock::stop();
     let fake = Fake::start().await;
     let cut = fake.beside().await;
-    let mut a = start(&cut, "a", duration);
-    assert_eq!(a.is(Role::leads).await.index(), 1);
-    let mut b = start(&fake, "b", duration);
-    assert_eq!(b.follows("a").await, 1);
+    let a = start(&cut, "a", DURATION);
+    assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
+    let b = start(&fake, "b", DURATION);
+    assert_eq!(b.follows(&clock, "a").await, 1);
     cut.does(Does::Hang);
-    assert_eq!(b.is(Role::leads).await.index(), 2);
+    assert_eq!(b.is(&clock, Role::leads).await.index(), 2);
     assert_eq!(a.now(), Role::Waiting);
     cut.does(Does::Answer);
-    assert_eq!(a.follows("b").await, 2);
+    assert_eq!(a.follows(&clock, "b").await, 2);
 }
 
 #[tokio::test]
 async fn without_an_api_server_the_leader_stops_and_acts_alone_later_with_its_own_index() {
-    let duration = Duration::from_secs(1);
+    let clock = Clock::stop();
     let fake = Fake::start().await;
-    let mut a = start(&fake, "a", duration);
-    assert_eq!(a.is(Role::leads).await.index(), 1);
-    let mut b = start(&fake, "b", duration);
-    assert_eq!(b.follows("a").await, 1);
+    let a = start(&fake, "a", DURATION);
+    assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
+    let b = start(&fake, "b", DURATION);
+    assert_eq!(b.follows(&clock, "a").await, 1);
     fake.does(Does::Fail(500));
-    a.is(|role| *role == Role::Waiting).await;
-    assert_eq!(a.is(Role::leads).await.index(), 1);
+    a.is(&clock, is_waiting).await;
+    assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
     assert!(
         matches!(b.now(), Role::Following(_)),
         "it has heard of nobody else"
@@ -124,6 +171,8 @@ async fn without_an_api_server_the_leader_stops_and_acts_alone_later_with_its_ow
     fake.world.lock().unwrap().lease = None;
     fake.does(Does::Answer);
     let newer = |role: &Role| role.index() > 1;
-    let (a, b) = tokio::join!(a.is(newer), b.is(newer));
+    a.is(&clock, newer).await;
+    b.is(&clock, newer).await;
+    let (a, b) = (a.now(), b.now());
     assert!(a.leads() != b.leads(), "{a} {b}");
 }
