@@ -176,3 +176,16 @@ async fn without_an_api_server_the_leader_stops_and_acts_alone_later_with_its_ow
     let (a, b) = (a.now(), b.now());
     assert!(a.leads() != b.leads(), "{a} {b}");
 }
+
+#[tokio::test]
+async fn who_hears_that_its_lease_is_gone_and_cannot_take_another_stops_when_it_would_have() {
+    let clock = Clock::stop();
+    let fake = Fake::start().await;
+    let a = start(&fake, "a", DURATION);
+    a.is(&clock, Role::leads).await;
+    // It learns it as it renews, and opens another session, which can take nothing.
+    fake.world.lock().unwrap().lease = None;
+    fake.does(Does::Full);
+    clock.run(DURATION).await;
+    assert_eq!(a.now(), Role::Waiting);
+}

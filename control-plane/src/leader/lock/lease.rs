@@ -164,7 +164,7 @@ impl Lease {
 
     pub(super) fn renewed_every(&self) -> Option<Duration> {
         let view = self.view();
-        view.lapses_at().map(|_| view.duration / RENEWALS)
+        view.is_claimed().then(|| view.duration / RENEWALS)
     }
 
     pub(super) fn lapses_at(&self) -> Option<Instant> {

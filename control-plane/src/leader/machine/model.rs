@@ -41,7 +41,7 @@ struct Group {
     promise: Promise,
     /// A follower may free a Lease while its holder lives, as one behind a firewall that refuses connections does.
     deposes: bool,
-    /// Consul may lose all that it knows. Its lock counts from 1 again then, so that for as long as the old leader has
+    /// Consul may lose all that it knows, or a Lease be deleted. Its lock counts from 1 again then, so that for as long as the old leader has
     /// not heard of it two may lead with one index.
     forgets: bool,
 }
@@ -148,6 +148,8 @@ struct Replica {
     reading: Option<Key>,
     /// What it has written of a Lease has not run out by its own clock.
     claimed: bool,
+    /// The same of its session before.
+    former: bool,
     /// What it has of the leader that it follows.
     mirrored: Option<Table>,
     /// A table on its way to the sidecar.
@@ -310,6 +312,7 @@ impl Replica {
             doing: None,
             reading: None,
             claimed: false,
+            former: false,
             mirrored: None,
             sent: None,
         }
@@ -320,7 +323,9 @@ impl Replica {
         if event.outdates_reading() {
             self.reading = None;
         }
-        if let Event::Opened(_) | Event::Lapsed = event {
+        if let Event::Opened(_) = event {
+            // As `View::open`.
+            self.former |= self.claimed;
             self.claimed = false;
         }
         let before = self.machine.role.clone();
@@ -398,7 +403,7 @@ impl World {
 
     fn lapse(&mut self, replica: usize) {
         let it = &mut self.replicas[replica];
-        it.claimed = false;
+        (it.claimed, it.former) = (false, false);
         if it.machine.holds() {
             it.on(Event::Lapsed);
         }
@@ -457,7 +462,7 @@ impl World {
             Action::LoseReading(..) | Action::Restart(_) => true,
             Action::Silence(n) => it(n).machine.waits_in_vain(),
             Action::Expire | Action::Depose => self.server.holder.is_some(),
-            Action::Lapse(n) => self.is_holder(n) && it(n).claimed,
+            Action::Lapse(n) => (self.is_holder(n) && it(n).claimed) || it(n).former,
             Action::Forget => self.server.index > 0,
             Action::Age => self.taken.is_some_and(|(_, is_fresh)| is_fresh),
         }
@@ -474,9 +479,13 @@ impl World {
             }
             Action::Answer(n) => {
                 if let Some((_, Some(event))) = self.replicas[n].doing.take() {
-                    // The clock runs from the question on: what is another one's by now has run out by now.
-                    if let Event::Answered(true) | Event::Renewed = event {
-                        self.replicas[n].claimed = self.is_holder(n);
+                    // The clock runs from the question on: what has run out meanwhile is not claimed, and what was
+                    // claimed and is freed by others is so until its own time.
+                    if let Event::Answered(true) | Event::Renewed = event
+                        && self.is_holder(n)
+                    {
+                        let it = &mut self.replicas[n];
+                        (it.claimed, it.former) = (true, false);
                     }
                     self.replicas[n].on(event);
                 }
@@ -524,8 +533,12 @@ impl World {
             Action::Lapse(n) => self.lapse(n),
             Action::Depose => self.server.holder = None,
             Action::Forget => {
+                let promise = self.server.promise;
+                let mut sessions = std::mem::take(&mut self.server.sessions);
+                sessions.retain(|_, _| promise == Promise::Lease);
                 self.server = Server {
-                    promise: self.server.promise,
+                    promise,
+                    sessions,
                     opened: self.server.opened,
                     ..Server::default()
                 };
@@ -624,6 +637,11 @@ impl Model for Group {
         let holders = world.replicas.iter().filter(|it| it.machine.holds());
         if self.promise == Promise::Lease && !self.deposes && !self.forgets && holders.count() > 1 {
             return Some("two lead by one Lease at once".to_owned());
+        }
+        let mut all = world.replicas.iter();
+        let is_endless = |it: &Replica| it.machine.holds() && !it.claimed && !it.former;
+        if self.promise == Promise::Lease && all.any(is_endless) {
+            return Some("one leads by a Lease without an end".to_owned());
         }
         let why = "the sidecar went back to an older leader's table";
         world.went_back.then(|| why.to_owned())
@@ -754,6 +772,15 @@ fn with_a_lease_no_sidecar_goes_back_whoever_is_deposed() {
         faults: faults(),
         detail: Detail::Tables,
         deposes: true,
+        ..LEASE
+    });
+}
+
+#[test]
+fn with_a_lease_nobody_leads_by_it_without_an_end_whoever_is_deposed_or_deletes_it() {
+    explored(&Group {
+        deposes: true,
+        forgets: true,
         ..LEASE
     });
 }

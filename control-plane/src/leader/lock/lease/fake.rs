@@ -27,6 +27,8 @@ pub(in crate::leader) enum Does {
     Swallow,
     /// Somebody else writes before each write.
     Overtake,
+    /// Creates nothing, as by a quota.
+    Full,
 }
 
 pub(in crate::leader) struct World {
@@ -68,6 +70,7 @@ impl World {
         let there = self.lease.as_ref();
         match (method, there) {
             ("POST", Some(_)) => status(409, "already exists"),
+            ("POST", None) if does == Does::Full => status(500, "no room for another one"),
             ("PUT", None) => status(404, "not found"),
             ("PUT", Some(old))
                 if old["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] =>

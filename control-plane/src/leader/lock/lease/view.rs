@@ -68,6 +68,8 @@ pub(super) struct View {
     transitions: i32,
     /// When the last write began that made or kept the Lease the session's.
     claimed: Option<Instant>,
+    /// The same of the session before, by which this process may still lead.
+    former: Option<Instant>,
 }
 
 /// The Lease as it would be the session's.
@@ -116,13 +118,14 @@ impl View {
             seen: None,
             transitions: 0,
             claimed: None,
+            former: None,
         }
     }
 
-    /// This process has a new session, which holds nothing yet.
+    /// This process has a new session, which holds nothing yet. What it leads by lapses when it would have.
     pub(super) fn open(&mut self, session: &str) {
         self.session = Some(session.to_owned());
-        self.claimed = None;
+        self.former = self.claimed.take().or(self.former);
     }
 
     /// Takes in the Lease, or that there is none.
@@ -155,12 +158,21 @@ impl View {
 
     /// The session's last write, which made or kept the Lease its own, began then.
     pub(super) fn claim(&mut self, begun: Instant) {
-        self.claimed = Some(begun);
+        (self.claimed, self.former) = (Some(begun), None);
     }
 
-    /// From then on others may hold what the session took. Absent: it took nothing.
+    /// Whether there is something of the session's to be renewed.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.claimed.is_some()
+    }
+
+    /// From then on others may hold what this process took last. Absent: it took nothing.
     pub(super) fn lapses_at(&self) -> Option<Instant> {
-        self.claimed.map(|begun| begun + self.duration * 2 / 3)
+        self.claimed.or(self.former).map(|begun| self.lapse(begun))
+    }
+
+    fn lapse(&self, begun: Instant) -> Instant {
+        begun + self.duration * 2 / 3
     }
 
     /// What the Lease says. The session's own is free as well when it has lapsed: it is to be taken anew.
@@ -185,7 +197,7 @@ impl View {
             ));
         };
         let is_valid = match self.session.as_ref() == Some(&replica.session) {
-            true => self.lapses_at().is_some_and(|at| now < at),
+            true => self.claimed.is_some_and(|begun| now < self.lapse(begun)),
             false => now < self.runs_out_at(seen),
         };
         match is_valid {

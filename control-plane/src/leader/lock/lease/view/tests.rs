@@ -141,6 +141,29 @@ fn who_holds_it_stops_before_others_may_take_it_and_takes_it_anew() {
 }
 
 #[test]
+fn what_a_session_took_lapses_also_when_the_next_one_has_taken_nothing_yet() {
+    let (mut view, start) = (view(), Instant::now());
+    take(&mut view, start);
+    let stops = view.lapses_at();
+    view.see(None, start).unwrap();
+    for session in ["1", "2"] {
+        view.open(&session.repeat(SESSION_DIGITS));
+        assert_eq!(view.lapses_at(), stops);
+        assert!(!view.is_claimed(), "nothing is to be renewed");
+    }
+    view.open(OURS);
+    let later = start + Duration::from_secs(1);
+    let Some(Taken::New(mut object)) = view.taken(OURS, "now", later) else {
+        panic!("not new")
+    };
+    object["metadata"]["resourceVersion"] = json!("2");
+    assert_eq!(see(&mut view, &object, later), Key::Free, "not claimed");
+    view.claim(later);
+    assert!(is_held(&view.key(later)));
+    assert_eq!(view.lapses_at(), Some(later + Duration::from_secs(10)));
+}
+
+#[test]
 fn a_write_whose_answer_was_lost_is_not_built_upon() {
     let (mut view, start) = (view(), Instant::now());
     let Some(Taken::New(mut object)) = view.taken(OURS, "now", start) else {
