@@ -82,6 +82,7 @@ pub async fn run(
         doing: None,
         renew_at: now,
         retry_at: now,
+        began: now,
         since: now,
         answered_at: now,
         lapsed_at: None,
@@ -107,6 +108,7 @@ struct Candidate {
     doing: Option<Pending<Done>>,
     renew_at: Instant,
     retry_at: Instant,
+    began: Instant,
     /// When the role was taken.
     since: Instant,
     /// When the lock's server last said something, or this replica began to wait for it.
@@ -184,11 +186,11 @@ impl Candidate {
     }
 
     /// When it acts alone if there is no answer until then: one that has stopped leading gives others the time to take
-    /// over.
+    /// over, and one that has begun does not take the place of a leader that it cannot ask for at once.
     fn alone_at(&self) -> Instant {
         let silent = self.answered_at + PATIENCE;
-        let lapsed = self.lapsed_at.map(|at| at + self.lock.patience());
-        lapsed.map_or(silent, |lapsed| silent.max(lapsed))
+        let patient = self.lapsed_at.unwrap_or(self.began) + self.lock.patience();
+        silent.max(patient)
     }
 
     async fn lapse(&mut self) {

@@ -155,7 +155,7 @@ impl Lock {
         }
     }
 
-    /// For so long a replica that has stopped leading waits for an answer before it acts alone.
+    /// For so long a replica that has stopped leading, or begun, waits for an answer before it acts alone.
     pub(super) fn patience(&self) -> Duration {
         match self {
             Self::Consul(..) => Duration::ZERO,

@@ -189,3 +189,14 @@ async fn who_hears_that_its_lease_is_gone_and_cannot_take_another_stops_when_it_
     clock.run(DURATION).await;
     assert_eq!(a.now(), Role::Waiting);
 }
+
+#[tokio::test]
+async fn who_has_never_led_leaves_a_leader_that_it_cannot_ask_for_the_time_to_be_heard_of() {
+    let clock = Clock::stop();
+    let fake = Fake::start().await;
+    fake.does(Does::Fail(500));
+    let began = Instant::now();
+    let a = start(&fake, "a", DURATION);
+    assert_eq!(a.is(&clock, Role::leads).await.index(), 0);
+    assert!(began.elapsed() >= DURATION, "{:?}", began.elapsed());
+}
