@@ -306,7 +306,7 @@ impl Candidate {
     }
 
     async fn take(&mut self, event: Event) {
-        if event.is_answer() {
+        if self.machine.is_answer(&event) {
             self.answered_at = Instant::now();
         }
         let role = self.machine.on(event);

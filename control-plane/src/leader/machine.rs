@@ -38,14 +38,6 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// Whether the lock's server has said something, if only no.
-    pub(super) fn is_answer(&self) -> bool {
-        !matches!(
-            self,
-            Self::Silence | Self::Lapsed | Self::Failed { denied: false, .. }
-        )
-    }
-
     /// Whether the key may have changed since it was asked for: what it says now decides, and not what it said when
     /// the question began.
     pub(super) fn outdates_reading(&self) -> bool {
@@ -85,6 +77,10 @@ pub(super) struct Machine {
     holds: bool,
     /// With which index it led by the lock last.
     led: u64,
+    /// It led until others might, and has heard of nobody who leads since.
+    lapsed: bool,
+    /// It may not change the lock, as far as is known.
+    barred: bool,
     /// Nobody of a former life is looked for any more.
     grown: bool,
     /// What is wrong with the key.
@@ -104,6 +100,8 @@ impl Machine {
             answered: false,
             holds: false,
             led: 0,
+            lapsed: false,
+            barred: false,
             grown: false,
             unread: None,
             undone: None,
@@ -118,6 +116,17 @@ impl Machine {
     /// Whether it leads by the lock, and not alone.
     pub(super) fn holds(&self) -> bool {
         self.holds
+    }
+
+    /// Whether the lock's server says something by this, if only no. To one that has lapsed a no is nothing: its whole group
+    /// may have lost the right, and would have no leader for ever.
+    pub(super) fn is_answer(&self, event: &Event) -> bool {
+        match event {
+            Event::Silence | Event::Lapsed | Event::Failed { denied: false, .. } => false,
+            Event::Failed { denied: true, .. } => !self.lapsed,
+            Event::Read(Key::Free) => !(self.lapsed && self.barred),
+            _ => true,
+        }
     }
 
     /// Whether it waits for a server that does not answer: when that lasts, [`Event::Silence`] is due.
@@ -159,10 +168,10 @@ impl Machine {
     /// Takes in what has happened; what this replica is now.
     pub(super) fn on(&mut self, event: Event) -> Role {
         if let Event::Opened(_) | Event::Renewed | Event::Answered(_) | Event::Buried = event {
-            self.undone = None;
+            (self.undone, self.barred) = (None, false);
         }
         if !matches!(event, Event::Silence | Event::Lapsed) {
-            self.answered = event.is_answer();
+            self.answered = self.is_answer(&event);
         }
         match event {
             Event::Read(key) => {
@@ -176,6 +185,7 @@ impl Machine {
             Event::Lapsed => {
                 // What it has pushed stays, and ages. Who leads is for the lock to say.
                 (self.role, self.holds, self.key) = (Role::Waiting, false, None);
+                self.lapsed = true;
             }
             Event::Answered(taken) => {
                 self.grown |= taken;
@@ -190,7 +200,7 @@ impl Machine {
                 self.heard |= denied;
                 match reading {
                     true => self.unread = Some(what),
-                    false => self.undone = Some(what),
+                    false => (self.undone, self.barred) = (Some(what), denied),
                 }
             }
             Event::Silence if self.waits_in_vain() => {
@@ -204,6 +214,7 @@ impl Machine {
 
     fn read(&mut self, key: &Key) {
         self.unread = None;
+        self.lapsed &= !matches!(key, Key::Held(_));
         match key {
             Key::Free => {}
             Key::Strange(why) => self.unread = Some(why.clone()),

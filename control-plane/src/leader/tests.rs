@@ -200,3 +200,27 @@ async fn who_has_never_led_leaves_a_leader_that_it_cannot_ask_for_the_time_to_be
     assert_eq!(a.is(&clock, Role::leads).await.index(), 0);
     assert!(began.elapsed() >= DURATION, "{:?}", began.elapsed());
 }
+
+#[tokio::test]
+async fn a_group_that_has_lost_its_rights_has_its_old_leader() {
+    let clock = Clock::stop();
+    for does in [Does::Fail(403), Does::ReadOnly] {
+        let fake = Fake::start().await;
+        let a = start(&fake, "a", DURATION);
+        assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
+        fake.does(does);
+        a.is(&clock, is_waiting).await;
+        let stopped = Instant::now();
+        assert_eq!(a.is(&clock, Role::leads).await.index(), 1);
+        assert!(stopped.elapsed() >= DURATION, "{does:?}");
+        fake.does(Does::Answer);
+        let b = start(&fake, "b", DURATION);
+        clock.run(DURATION / 2).await;
+        assert!(
+            a.now().leads() != b.now().leads(),
+            "{} {}",
+            a.now(),
+            b.now()
+        );
+    }
+}

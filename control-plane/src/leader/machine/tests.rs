@@ -132,6 +132,35 @@ fn who_stopped_and_hears_nothing_acts_alone_below_whoever_took_over() {
 }
 
 #[test]
+fn who_stopped_and_may_not_ask_any_more_acts_alone_and_who_has_not_led_does_not() {
+    let stopped = [
+        Event::Read(Key::Free),
+        Event::Opened("s".to_owned()),
+        Event::Read(held("s", US, 7)),
+        Event::Lapsed,
+    ];
+    let mut machine = after(&stopped);
+    let denied = failed(true, true);
+    assert!(!machine.is_answer(&denied));
+    machine.on(denied.clone());
+    assert_eq!(machine.complaint(), Some("said so"));
+    assert_eq!(machine.on(Event::Silence), Role::Leading { index: 7 });
+    // It may read that the lock is free, and not take it.
+    let mut machine = after(&stopped);
+    machine.on(failed(true, false));
+    let free = Event::Read(Key::Free);
+    assert!(!machine.is_answer(&free));
+    machine.on(free.clone());
+    assert_eq!(machine.on(Event::Silence), Role::Leading { index: 7 });
+    // Somebody leads.
+    let mut machine = after(&stopped);
+    machine.on(Event::Read(held("t", "10.0.0.2:1", 8)));
+    assert!(machine.is_answer(&denied) && machine.is_answer(&free));
+    machine.on(denied);
+    assert!(matches!(machine.on(Event::Silence), Role::Following(_)));
+}
+
+#[test]
 fn of_two_with_one_address_the_one_that_has_lost_the_lock_stops_leading() {
     let mut machine = after(&[
         Event::Read(Key::Free),

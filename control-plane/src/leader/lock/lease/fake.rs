@@ -29,6 +29,8 @@ pub(in crate::leader) enum Does {
     Overtake,
     /// Creates nothing, as by a quota.
     Full,
+    /// Denies all writes.
+    ReadOnly,
 }
 
 pub(in crate::leader) struct World {
@@ -138,6 +140,9 @@ impl Fake {
             };
         }
         assert_eq!(head.headers["content-type"], "application/json");
+        if does == Does::ReadOnly {
+            return status(403, "it does not");
+        }
         let object = serde_json::from_slice(&body).unwrap();
         let answer = self.world.lock().unwrap().write(method, object, does);
         match does {
