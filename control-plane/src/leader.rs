@@ -310,6 +310,12 @@ impl Candidate {
             self.answered_at = Instant::now();
         }
         let role = self.machine.on(event);
+        // First of all: what follows waits for who takes news.
+        if *self.roles.borrow() != role {
+            info!(%role, "role");
+            self.since = Instant::now();
+            self.roles.send_replace(role);
+        }
         let complaint = self.machine.complaint();
         if self.told.as_deref() != complaint {
             match complaint {
@@ -320,11 +326,6 @@ impl Candidate {
             let update = Update::Complained(self.told.clone());
             // Nobody listens at the end.
             let _ = self.updates.send(update.into()).await;
-        }
-        if *self.roles.borrow() != role {
-            info!(%role, "role");
-            self.since = Instant::now();
-            self.roles.send_replace(role);
         }
     }
 }

@@ -224,3 +224,18 @@ async fn a_group_that_has_lost_its_rights_has_its_old_leader() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_a_replica_is_does_not_wait_for_who_takes_news() {
+    let clock = Clock::stop();
+    let fake = Fake::start().await;
+    let cut = fake.beside().await;
+    let a = start(&fake, "a", DURATION);
+    a.is(&clock, Role::leads).await;
+    cut.does(Does::Fail(500));
+    let b = start_with_room(&cut, "b", 2 * MOST, 1);
+    // Its complaint has taken all the room.
+    clock.run(Duration::from_secs(1)).await;
+    cut.does(Does::Answer);
+    assert_eq!(b.follows(&clock, "a").await, 1);
+}
