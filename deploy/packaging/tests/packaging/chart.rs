@@ -35,6 +35,16 @@ pub(crate) const TESTS: &[Test] = &[
         all_is_allowed,
     ),
     (
+        "names_and_files_in_the_chart_are_text_whatever_they_look_like",
+        &[HELM],
+        all_is_quoted,
+    ),
+    (
+        "without_its_rules_the_chart_renders_nothing",
+        &[HELM],
+        rules_are_required,
+    ),
+    (
         "the_programs_take_the_configurations_in_the_chart",
         &[HELM, PROGRAMS],
         the_programs_take_them,
@@ -280,6 +290,14 @@ fn wrong_values_are_refused() {
             "at '/governor/config': additional properties 'admin' not allowed",
         ),
         (
+            json!({ "control": { "podLabels": { "app.kubernetes.io/name": "mine" } } }),
+            "at '/control/podLabels/app.kubernetes.io~1name': false schema",
+        ),
+        (
+            json!({ "governor": { "podLabels": { "app.kubernetes.io/name": "mine" } } }),
+            "at '/governor/podLabels/app.kubernetes.io~1name': false schema",
+        ),
+        (
             json!({ "monitoring": { "rules": "yes" } }),
             "at '/monitoring/rules': got string, want boolean",
         ),
@@ -291,6 +309,76 @@ fn wrong_values_are_refused() {
         assert!(!output.status.success(), "{values}");
         assert!(said.contains(expected), "{values}: {said}");
     }
+}
+
+fn all_is_quoted() {
+    let text = "  led by spaces\n\ttabs: {{ no template }}\r\n<é>\n\n";
+    let control = json!({
+        "files": { "1.0": text, "true": "", "a.yaml": "a: 1\n" },
+        "tls": { "secretName": "1e3" },
+        "image": { "repository": "12", "tag": "34" },
+    });
+    let more = json!({
+        "governor": { "enabled": true, "namespace": "1e3" },
+        "monitoring": { "namespace": "0" },
+        "imagePullSecrets": [ { "name": "registry.example" } ],
+    });
+    let values = with(control, more);
+    let (_folder, mut helm) = helm("template", &values);
+    helm.args(["--namespace", "123"]);
+    let output = String::from_utf8(needs::succeed(&mut helm).stdout).unwrap();
+    let documents = yaml::documents(&output);
+    let map = find(&documents, "ConfigMap", "weir-control");
+    assert_eq!(map["metadata"]["namespace"], "123");
+    assert_eq!(map["data"]["1.0"], text);
+    assert_eq!(map["data"]["true"], "");
+    assert_eq!(map["data"]["a.yaml"], "a: 1\n");
+    let spec = &find(&documents, "Deployment", "weir-control")["spec"]["template"]["spec"];
+    assert_eq!(spec["volumes"][1]["secret"]["secretName"], "1e3");
+    assert_eq!(spec["containers"][0]["image"], "12:34");
+    assert_eq!(spec["imagePullSecrets"][0]["name"], "registry.example");
+    let label = "kubernetes.io/metadata.name";
+    let policy = find(&documents, "NetworkPolicy", "weir-control");
+    let from = |rule: usize, place: usize| {
+        let from = &policy["spec"]["ingress"][rule]["from"][place];
+        from["namespaceSelector"]["matchLabels"][label].clone()
+    };
+    assert_eq!((from(0, 1), from(1, 0)), (json!("1e3"), json!("0")));
+    assert_eq!(
+        find(&documents, "Namespace", "1e3")["metadata"]["name"],
+        "1e3"
+    );
+}
+
+fn rules_are_required() {
+    let chart = needs::root().join("deploy/kubernetes/chart");
+    let copy = TempDir::new().unwrap();
+    fs::create_dir(copy.path().join("templates")).unwrap();
+    for folder in ["", "templates"] {
+        for file in fs::read_dir(chart.join(folder)).unwrap() {
+            let file = file.unwrap();
+            if file.file_type().unwrap().is_file() {
+                let to = copy.path().join(folder).join(file.file_name());
+                fs::copy(file.path(), to).unwrap();
+            }
+        }
+    }
+    let values = copy.path().join("mine.json");
+    let rules = with(json!({}), json!({ "monitoring": { "rules": true } }));
+    fs::write(&values, rules.to_string()).unwrap();
+    let mut helm = HELM.command();
+    helm.args(["template", "weir"]).arg(copy.path());
+    helm.arg("--values").arg(&values);
+    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        helm.env(variable, copy.path());
+    }
+    let output = helm.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(
+        said.contains("files/rules.yml: is not in the chart"),
+        "{said}"
+    );
 }
 
 fn all_is_allowed() {
@@ -308,6 +396,8 @@ fn the_programs_take_them() {
         taken(&documents, "weir-control", &["--check"]);
         if values["governor"]["enabled"] == true {
             taken(&documents, "weir-governor", &["run", "--check"]);
+        }
+        if values["monitoring"]["rules"] == true {
             let rules = find(&documents, "PrometheusRule", "weir");
             let file = yaml::read(&needs::root().join("deploy/prometheus/rules/weir.yml"));
             assert_eq!(rules["spec"], yaml::documents(&file)[0]);
