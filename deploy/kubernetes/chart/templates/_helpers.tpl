@@ -61,6 +61,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* weir-governor.yaml */}}
 {{- define "weir.governorConfig" -}}
 {{- $config := deepCopy .Values.governor.config -}}
+{{- if not (or $config.policy $config.core_policy) -}}
+{{- $_ := set $config "policy" (dict "three_state" dict) -}}
+{{- end -}}
 {{- $_ := set $config "admin" (dict "listen" "0.0.0.0:9414" "plaintext" true) -}}
 {{- toYaml $config -}}
 {{- end -}}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The chart renders what the overlays have, and refuses values that it does not know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -33,6 +33,16 @@ pub(crate) const TESTS: &[Test] = &[
         "all_of_the_chart_is_what_the_schemas_allow",
         &[HELM, KUBECTL_VALIDATE, CRDS],
         all_is_allowed,
+    ),
+    (
+        "what_the_chart_gives_by_default_is_not_mixed_with_what_is_given",
+        &[HELM],
+        defaults_are_replaced,
+    ),
+    (
+        "the_schema_of_the_chart_has_every_section_of_the_governors_reference",
+        &[],
+        every_section_is_known,
     ),
     (
         "names_and_files_in_the_chart_are_text_whatever_they_look_like",
@@ -183,6 +193,15 @@ fn by_name(text: &str) -> Objects {
         .collect()
 }
 
+/// The overlay's own file.
+fn cores() -> Value {
+    let file = "deploy/kubernetes/overlays/governor-cores/weir-governor.yaml";
+    let mut config = yaml::documents(&yaml::read(&needs::root().join(file))).remove(0);
+    // The chart's.
+    config.as_object_mut().unwrap().remove("admin");
+    json!({ "governor": { "enabled": true, "cores": true, "config": config } })
+}
+
 fn the_same_as_overlays() {
     let asked = json!({ "clusters": { "rules": {
         "policy": { "overload": "dagor" },
@@ -198,6 +217,7 @@ fn the_same_as_overlays() {
         ("overlays/endpoints", with(asked, none())),
         ("overlays/replicas", with(json!({ "replicas": 2 }), none())),
         ("governor", with(none(), governor)),
+        ("overlays/governor-cores", with(none(), cores())),
         ("overlays/monitoring", with(none(), monitored)),
     ];
     for (overlay, values) in cases {
@@ -290,6 +310,10 @@ fn wrong_values_are_refused() {
             "at '/governor/config': additional properties 'admin' not allowed",
         ),
         (
+            json!({ "governor": { "config": { "policy": { "performance": {}, "powersave": {} } } } }),
+            "at '/governor/config/policy': maxProperties: got 2, want 1",
+        ),
+        (
             json!({ "control": { "podLabels": { "app.kubernetes.io/name": "mine" } } }),
             "at '/control/podLabels/app.kubernetes.io~1name': false schema",
         ),
@@ -309,6 +333,70 @@ fn wrong_values_are_refused() {
         assert!(!output.status.success(), "{values}");
         assert!(said.contains(expected), "{values}: {said}");
     }
+}
+
+fn object(values: &Value, kind: &str, name: &str) -> Value {
+    find(&yaml::documents(&render(values)), kind, name)
+}
+
+fn defaults_are_replaced() {
+    let governed = |governor: Value| {
+        let mut values = with(json!({}), json!({ "governor": { "enabled": true } }));
+        let fields = values["governor"].as_object_mut().unwrap();
+        fields.extend(governor.as_object().unwrap().clone());
+        values
+    };
+    let written = |config: Value| {
+        let map = object(
+            &governed(json!({ "config": config })),
+            "ConfigMap",
+            "weir-governor",
+        );
+        let text = map["data"]["weir-governor.yaml"].as_str().unwrap();
+        let mut file = yaml::documents(text).remove(0);
+        file.as_object_mut().unwrap().remove("admin");
+        file
+    };
+    let default = json!({ "three_state": {} });
+    assert_eq!(written(json!({})), json!({ "policy": default }));
+    let tick = json!({ "tick": "10ms" });
+    assert_eq!(written(tick)["policy"], default);
+    for config in [
+        json!({ "policy": { "performance": {} } }),
+        json!({ "core_policy": { "blocks": {} }, "service": { "cgroup": "a" } }),
+    ] {
+        assert_eq!(written(config.clone()), config);
+    }
+    let selector = |values: &Value| {
+        let set = object(values, "DaemonSet", "weir-governor");
+        set["spec"]["template"]["spec"]["nodeSelector"].clone()
+    };
+    let ours = json!({ "weir-governor": "true" });
+    assert_eq!(selector(&governed(json!({}))), ours);
+    let mine = json!({ "disk": "ssd" });
+    assert_eq!(selector(&governed(json!({ "nodeSelector": mine }))), mine);
+    let callers = |policy: Value| {
+        let values = with(json!({ "networkPolicy": policy }), json!({}));
+        let policy = object(&values, "NetworkPolicy", "weir-control");
+        policy["spec"]["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"].clone()
+    };
+    assert_eq!(callers(json!({})), json!({ "weir-callers": "true" }));
+    assert_eq!(callers(json!({ "callers": mine })), mine);
+}
+
+fn every_section_is_known() {
+    let reference = yaml::read(&needs::root().join("node-governor/CONFIGURATION.md"));
+    let fields = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let sections = fields.filter_map(|field| field.split(['.', '[', '`']).next());
+    let mut sections: BTreeSet<&str> = sections.collect();
+    assert!(sections.remove("admin"), "the chart's: {sections:?}");
+    let schema = yaml::read(&needs::root().join("deploy/kubernetes/chart/values.schema.json"));
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let known = &schema["properties"]["governor"]["properties"]["config"]["properties"];
+    let known: BTreeSet<&str> = known.as_object().unwrap().keys().map(|it| &**it).collect();
+    assert_eq!(known, sections);
 }
 
 fn all_is_quoted() {
@@ -391,7 +479,7 @@ fn all_is_allowed() {
 fn the_programs_take_them() {
     let mut plain = all();
     plain["control"]["tls"] = json!({ "secretName": "" });
-    for values in [least(), all(), plain] {
+    for values in [least(), all(), plain, with(json!({}), cores())] {
         let documents = yaml::documents(&render(&values));
         taken(&documents, "weir-control", &["--check"]);
         if values["governor"]["enabled"] == true {
