@@ -58,6 +58,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $config -}}
 {{- end -}}
 
+{{/* what of weir-control.yaml is taken up by a new process alone: of another listener or lock the running one would
+refuse the whole file */}}
+{{- define "weir.bound" -}}
+{{- $config := include "weir.config" . | fromYaml -}}
+{{- $reports := pick (default dict $config.reports) "max_proxies" "max_waiting_bytes" -}}
+{{- $bound := pick $config "xds" "admin" "replicas" "discovery" -}}
+{{- $_ := set $bound "reports" $reports -}}
+{{- $_ := set $bound "receipts" (pick (default dict $config.receipts) "file" "max_size" "keep") -}}
+{{- toJson $bound -}}
+{{- end -}}
+
 {{/* weir-governor.yaml */}}
 {{- define "weir.governorConfig" -}}
 {{- $config := deepCopy .Values.governor.config -}}

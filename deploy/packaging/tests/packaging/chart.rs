@@ -45,6 +45,11 @@ pub(crate) const TESTS: &[Test] = &[
         every_section_is_known,
     ),
     (
+        "a_pod_of_the_chart_is_made_anew_by_what_needs_a_restart_and_by_nothing_else",
+        &[HELM],
+        pods_are_replaced,
+    ),
+    (
         "names_and_files_in_the_chart_are_text_whatever_they_look_like",
         &[HELM],
         all_is_quoted,
@@ -335,6 +340,15 @@ fn wrong_values_are_refused() {
     }
 }
 
+fn helm_takes(values: &Value) -> bool {
+    helm("template", values)
+        .1
+        .output()
+        .unwrap()
+        .status
+        .success()
+}
+
 fn object(values: &Value, kind: &str, name: &str) -> Value {
     find(&yaml::documents(&render(values)), kind, name)
 }
@@ -397,6 +411,48 @@ fn every_section_is_known() {
     let known = &schema["properties"]["governor"]["properties"]["config"]["properties"];
     let known: BTreeSet<&str> = known.as_object().unwrap().keys().map(|it| &**it).collect();
     assert_eq!(known, sections);
+}
+
+fn pods_are_replaced() {
+    let pod = |control: Value| {
+        let values = with(control, json!({}));
+        object(&values, "Deployment", "weir-control")["spec"]["template"].clone()
+    };
+    let two = |more: Value| {
+        let mut control = json!({ "replicas": 2 });
+        let fields = control.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        pod(control)
+    };
+    let before = two(json!({}));
+    assert_eq!(
+        before,
+        two(json!({ "config": { "publish": { "interval": "1s" } } }))
+    );
+    assert_eq!(before, two(json!({ "lease": { "duration": "15s" } })));
+    for more in [
+        json!({ "lease": { "duration": "20s" } }),
+        json!({ "config": { "discovery": { "max_streams": 100 } } }),
+        json!({ "config": { "reports": { "max_proxies": 10 } } }),
+        json!({ "config": { "receipts": { "file": "/a" } } }),
+    ] {
+        assert_ne!(before, two(more.clone()), "{more}");
+    }
+    let takes = |duration: &str| {
+        let control = json!({ "replicas": 2, "lease": { "duration": duration } });
+        helm_takes(&with(control, json!({})))
+    };
+    // As weir-control has it.
+    for duration in [
+        "5s", "9s", "10s", "999s", "1000s", "3599s", "3600s", "1m", "60m",
+    ] {
+        assert!(takes(duration), "{duration}");
+    }
+    for duration in [
+        "0s", "4s", "3601s", "4000s", "0m", "61m", "3600m", "5500ms", "5", "",
+    ] {
+        assert!(!takes(duration), "{duration}");
+    }
 }
 
 fn all_is_quoted() {
