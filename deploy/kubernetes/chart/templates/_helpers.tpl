@@ -15,12 +15,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* namespaces whose endpoints are asked for, as a list in JSON */}}
+{{/* namespaces whose endpoints are asked for with the pod's own token, as a list in JSON */}}
 {{- define "weir.hostsNamespaces" -}}
 {{- $found := list -}}
 {{- range $cluster := .Values.control.clusters -}}
 {{- with $cluster.kubernetes -}}
+{{- if not .kubeconfig -}}
 {{- $found = append $found .namespace -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $found | uniq | sortAlpha | toJson -}}

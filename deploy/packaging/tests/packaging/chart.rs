@@ -50,6 +50,11 @@ pub(crate) const TESTS: &[Test] = &[
         pods_are_replaced,
     ),
     (
+        "the_chart_gives_no_rights_beside_a_kubeconfig_and_names_the_release_in_others_namespaces",
+        &[HELM],
+        rights_are_few_and_named,
+    ),
+    (
         "names_and_files_in_the_chart_are_text_whatever_they_look_like",
         &[HELM],
         all_is_quoted,
@@ -233,13 +238,23 @@ fn the_same_as_overlays() {
             if object["kind"] == "Namespace" && object["metadata"]["name"] == NAMESPACE {
                 continue;
             }
-            let Some(rendered) = chart.get(&name) else {
+            // Elsewhere the chart says whose it is.
+            let named = name.replace("-endpoints", &format!("-endpoints-{NAMESPACE}"));
+            let Some(rendered) = chart.get(&name).or_else(|| chart.get(&named)) else {
                 panic!(
                     "{overlay}: the chart has no {name}, only {:?}",
                     chart.keys()
                 )
             };
             let mut rendered = rendered.clone();
+            for place in ["/metadata/name", "/roleRef/name"] {
+                if let (Some(own), Some(theirs)) =
+                    (rendered.pointer_mut(place), object.pointer(place))
+                    && *own == format!("{}-{NAMESPACE}", theirs.as_str().unwrap())
+                {
+                    *own = theirs.clone();
+                }
+            }
             // The chart writes the default, so that it can be chosen.
             if let Some(replicas) = rendered.pointer_mut("/data/weir-control.yaml/replicas/lease") {
                 assert_eq!(replicas["duration"].take(), "15s");
@@ -453,6 +468,40 @@ fn pods_are_replaced() {
     ] {
         assert!(!takes(duration), "{duration}");
     }
+}
+
+fn rights_are_few_and_named() {
+    let hosts = |name: &str, more: Value| {
+        let mut hosts = json!({ "namespace": name, "service": "rules", "port": "http" });
+        let fields = hosts.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        json!({ "kubernetes": hosts })
+    };
+    let clusters = json!({
+        "own": hosts(NAMESPACE, json!({})),
+        "shop": hosts("shop", json!({})),
+        "far": hosts("far", json!({ "kubeconfig": "far.yaml" })),
+    });
+    let values = with(json!({ "clusters": clusters }), json!({}));
+    for kind in ["Role", "RoleBinding"] {
+        let documents = yaml::documents(&render(&values)).into_iter();
+        let named = documents.filter(|it| it["kind"] == kind).map(|it| {
+            assert!(kind == "Role" || it["roleRef"]["name"] == it["metadata"]["name"]);
+            let place = |field: &str| it["metadata"][field].as_str().unwrap().to_owned();
+            (place("namespace"), place("name"))
+        });
+        let expected = [
+            ("shop", "weir-control-endpoints-weir-system"),
+            (NAMESPACE, "weir-control-endpoints"),
+        ];
+        let expected = expected.map(|(one, other)| (one.to_owned(), other.to_owned()));
+        assert_eq!(named.collect::<Vec<_>>(), expected);
+    }
+    let far = json!({ "far": hosts("far", json!({ "kubeconfig": "far.yaml" })) });
+    let values = with(json!({ "clusters": far }), json!({}));
+    let deployment = object(&values, "Deployment", "weir-control");
+    let spec = &deployment["spec"]["template"]["spec"];
+    assert_eq!(spec["automountServiceAccountToken"], false);
 }
 
 fn all_is_quoted() {
