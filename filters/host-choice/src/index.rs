@@ -164,7 +164,7 @@ impl Index {
             let shards = 0..table.cache_shards;
             shards.map(|shard| cache_shard_name(&table.name, table.cache_shards, shard))
         });
-        names.collect()
+        set(names)
     }
 
     /// Strikes a resource; says whether it was there.
@@ -174,4 +174,11 @@ impl Index {
             .retain(|entry| entry.kind() != kind || entry.name != name);
         self.entries.len() < before
     }
+}
+
+/// A set, filled name by name: to collect one sorts first, in 5 kB of machine code for each kind of names.
+pub(crate) fn set<T: Ord>(names: impl Iterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    set.extend(names);
+    set
 }

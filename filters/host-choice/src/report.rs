@@ -9,11 +9,13 @@
 //! Counters stay absolute, so that a row that is told twice changes nothing. A new stream was told nothing: it begins
 //! with everything, in as many reports as it takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prost::Message;
 use weir_tables::v1;
+
+use crate::index;
 
 /// Bytes of a report, more or less a host: a sixteenth of what weir-control takes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -138,7 +140,7 @@ impl ReportStream {
         let clusters = self.vms.values().flatten();
         let hosts =
             clusters.flat_map(|(name, told)| told.hosts.keys().map(move |host| (name, host)));
-        let counted: BTreeSet<_> = hosts.collect();
+        let counted = index::set(hosts);
         self.loads
             .retain(|(cluster, host), _| counted.contains(&(cluster, host)));
     }
@@ -153,7 +155,7 @@ fn tell(
     room: &mut Room,
 ) -> bool {
     let published_ns = record.published_ns;
-    let mut gone: BTreeSet<String> = told.keys().cloned().collect();
+    let mut gone = index::set(told.keys().cloned());
     for mut cluster in record.clusters {
         gone.remove(&cluster.cluster);
         let hosts = std::mem::take(&mut cluster.hosts);
@@ -248,7 +250,7 @@ impl Cluster {
         news: &mut v1::ClusterRecord,
         room: &mut Room,
     ) -> bool {
-        let there: BTreeSet<&str> = hosts.iter().map(|host| host.address.as_str()).collect();
+        let there = index::set(hosts.iter().map(|host| host.address.as_str()));
         let left: Vec<String> = self
             .hosts
             .keys()

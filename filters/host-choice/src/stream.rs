@@ -57,6 +57,11 @@ impl Subscriptions {
         let wanted = self.names.get(&kind)?;
         let version =
             |name: &String| Some((name.clone(), known.get(kind, name)?.meta().to_string()));
+        // Not collected, as `index::set` is not.
+        let mut initial_resource_versions = BTreeMap::new();
+        if first {
+            initial_resource_versions.extend(wanted.iter().filter_map(version));
+        }
         Some(DeltaDiscoveryRequest {
             node: Some(Node {
                 id: node.into(),
@@ -66,11 +71,7 @@ impl Subscriptions {
             type_url: kind.type_url().into(),
             resource_names_subscribe: wanted.difference(&subscribed).cloned().collect(),
             resource_names_unsubscribe: subscribed.difference(wanted).cloned().collect(),
-            initial_resource_versions: if first {
-                wanted.iter().filter_map(version).collect()
-            } else {
-                BTreeMap::new()
-            },
+            initial_resource_versions,
             ..Default::default()
         })
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;

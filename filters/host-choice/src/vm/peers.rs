@@ -10,6 +10,7 @@ use weir_tables::v1;
 use super::Vm;
 use super::peer::{Peer, strip};
 use crate::host::Host;
+use crate::index;
 use crate::report::{Next, ReportStream};
 use crate::shared;
 
@@ -75,6 +76,6 @@ impl<H: Host> Vm<H> {
             .flat_map(|peer| &peer.record.clusters)
             .map(|record| record.cluster.clone());
         let own = self.named_clusters().map(|(name, _)| name.clone());
-        peers.chain(own).collect()
+        index::set(peers.chain(own))
     }
 }
