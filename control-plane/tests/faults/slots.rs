@@ -67,19 +67,26 @@ fn send(world: &World, run: Duration) -> impl Future<Output = Answer> + Send + '
     async move { caller.send("/", &headers).await }
 }
 
-/// Has the holder's core taken for so long, and others come until one of them is held. The rest came to a thread of the
-/// sidecar that had not heard of the holder's work, and wait at the holder: each hears of it in its own time, so it need
-/// not be the last that is held.
+/// Has the holder's core taken for so long, again and again, and others come until one of them is held. The rest came to
+/// a thread of the sidecar that had not heard of the holder's work, and wait at the holder: each hears of it in its own
+/// time, so it need not be the last that is held.
 async fn one_is_held(world: &World, run: Duration) -> (JoinHandle<Answer>, JoinSet<Answer>) {
     let first = tokio::spawn(send(world, run));
     world.until_envoy(ON_THEIR_WAY, |count| count == 1.0).await;
     let others = RefCell::new(JoinSet::new());
+    let first = RefCell::new(first);
     let held = async || {
+        let is_over = first.borrow().is_finished();
+        if is_over {
+            let again = tokio::spawn(send(world, run));
+            let before = first.replace(again);
+            others.borrow_mut().spawn(async { before.await.unwrap() });
+        }
         others.borrow_mut().spawn(send(world, Duration::ZERO));
         (world.envoy_metric(HELD).await >= Some(1.0)).then_some(())
     };
     world.until("a held request", held).await;
-    (first, others.into_inner())
+    (first.into_inner(), others.into_inner())
 }
 
 #[tokio::test(flavor = "multi_thread")]
