@@ -157,27 +157,28 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn new(candidates: &'a Candidates<'a>) -> Self {
+        let Candidates { cluster, table, .. } = *candidates;
         let Request { keys, rank } = candidates.request;
-        let cost = candidates.cluster.cost(keys);
-        let keys = keys.as_slice().len() as u32;
-        if candidates.table.policy().serves == Serves::Prompts {
-            let cluster = candidates.cluster;
-            return Self {
-                candidates,
-                keys,
-                fetch_each: time(cluster.reading_each(candidates.table, keys as usize)),
-                // Answers are written beside each other, and take as long at any host.
-                run: 0.0,
-                mean: time(candidates.table.expected_cost().fetch),
-                class: rank.class(),
-            };
-        }
+        let mean = table.expected_cost();
+        let count = keys.as_slice().len();
+        let (fetch_each, run, mean) = match table.policy().serves {
+            Serves::Jobs => {
+                let cost = cluster.cost(keys);
+                let each = time(cost.fetch) / count.max(1) as f64;
+                (each, time(cost.run), time(mean.run))
+            }
+            // Answers are written beside each other, and take as long at any host.
+            Serves::Prompts => {
+                let each = time(cluster.reading_each(table, count));
+                (each, 0.0, time(mean.fetch))
+            }
+        };
         Self {
             candidates,
-            keys,
-            fetch_each: time(cost.fetch) / f64::from(keys.max(1)),
-            run: time(cost.run),
-            mean: time(candidates.table.expected_cost().run),
+            keys: count as u32,
+            fetch_each,
+            run,
+            mean,
             class: rank.class(),
         }
     }
