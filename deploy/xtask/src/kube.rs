@@ -69,20 +69,10 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         .env(tools::variable(KUBE_APISERVER), api_server)
         .env(tools::variable(HELM), &helm);
     played(command)?;
-    workspace
-        .cargo()
-        .args(["build", "--bins"])
-        .args(["--package", "weir-control", "--package", "weir-governor"])
-        .shown()?;
-    let mut command = workspace.cargo();
+    let mut command = packaging::tests(workspace)?;
     command
-        .args(["test", "--package", "weir-packaging", "--test", "packaging"])
-        .args(["--", "chart"])
-        .env("WEIR_BIN_DIR", workspace.target.join("debug"))
+        .args(["--test", "packaging", "--", "chart"])
         .env(tools::variable(HELM), &helm);
-    for (name, path) in packaging::readers(workspace) {
-        command.env(tools::variable(name), path);
-    }
     played(command)
 }
 

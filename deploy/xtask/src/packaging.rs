@@ -3,6 +3,7 @@
 //! without `--all`.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -26,6 +27,18 @@ pub(crate) struct Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let envoy = tools::install(workspace)?.envoy;
     let filter = build_filter::run(workspace)?;
+    let mut command = tests(workspace)?;
+    command
+        .env("WEIR_ENVOY", envoy)
+        .env("WEIR_FILTER_WASM", filter);
+    if args.all {
+        command.env(tools::variable(FETCHER), tools::build(workspace, FETCHER)?);
+    }
+    command.shown()
+}
+
+/// Its tests, with the programs that are installed and the readers that can be had.
+pub(crate) fn tests(workspace: &Workspace) -> Result<Command> {
     workspace
         .cargo()
         .args(["build", "--bins"])
@@ -34,17 +47,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let mut command = workspace.cargo();
     command
         .args(["test", "--package", "weir-packaging"])
-        .env("WEIR_ENVOY", envoy)
-        .env("WEIR_FILTER_WASM", filter)
         .env("WEIR_BIN_DIR", workspace.target.join("debug"));
-    let mut readers = readers(workspace);
-    if args.all {
-        readers.push((FETCHER, tools::build(workspace, FETCHER)?));
-    }
-    for (name, path) in readers {
+    for (name, path) in readers(workspace) {
         command.env(tools::variable(name), path);
     }
-    command.shown()
+    Ok(command)
 }
 
 /// Those that can be had; of the others it is said why not.
