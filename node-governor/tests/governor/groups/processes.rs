@@ -157,7 +157,10 @@ fn one_that_waits_for_its_child_to_begin_is_stopped_with_it() {
     let begins = begins.spawn().unwrap();
     let pid = begins.id() as i32;
     world.children.push(begins);
-    wait_for("it to wait", || status(pid, "State").starts_with('D'));
+    // One that waits for a page of its own looks the same, but has no child yet.
+    wait_for("it to wait for its child", || {
+        numbers(&world.process(pid)).len() == 2 && status(pid, "State").starts_with('D')
+    });
     let found = world.process(pid).is_frozen().unwrap();
     world.process(pid).freeze().unwrap();
     let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
