@@ -56,6 +56,16 @@ struct Written {
     manifest_path: PathBuf,
     #[serde(default)]
     metadata: Option<Metadata>,
+    #[serde(default)]
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+    /// Whether `cargo test` plays it without being told its name.
+    test: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,13 +123,24 @@ impl Packages {
         })
     }
 
+    /// One, or all.
+    fn chosen(&self, package: Option<&str>) -> impl Iterator<Item = &Written> {
+        let all = self.packages.iter();
+        all.filter(move |written| package.is_none_or(|name| written.name == name))
+    }
+
+    /// Test programs of one package, or of all, that `cargo test` leaves out: `test = false` in a manifest.
+    pub(crate) fn left_out(&self, package: Option<&str>) -> Vec<&str> {
+        let targets = self.chosen(package).flat_map(|written| &written.targets);
+        targets
+            .filter(|target| !target.test && target.kind.iter().any(|kind| kind == "test"))
+            .map(|target| target.name.as_str())
+            .collect()
+    }
+
     /// What the tests of one package need, or those of all.
     pub(crate) fn needs(&self, package: Option<&str>) -> Result<BTreeSet<Need>> {
-        let mut chosen = self
-            .packages
-            .iter()
-            .filter(|written| package.is_none_or(|name| written.name == name))
-            .peekable();
+        let mut chosen = self.chosen(package).peekable();
         if let Some(name) = package {
             let none = || format!("--package {name}: the workspace has no such package");
             chosen.peek().with_context(none)?;
@@ -136,7 +157,10 @@ mod tests {
     use super::*;
 
     const TWO: &str = r#"{"packages": [
-        {"name": "plain", "manifest_path": "/p/Cargo.toml", "metadata": null},
+        {"name": "plain", "manifest_path": "/p/Cargo.toml", "metadata": null, "targets": [
+            {"name": "plain", "kind": ["lib"], "test": false},
+            {"name": "long", "kind": ["test"], "test": false},
+            {"name": "short", "kind": ["test"], "test": true}]},
         {"name": "meshed", "manifest_path": "/m/Cargo.toml", "metadata": {"weir": {"needs": ["consul", "envoy"]}}}
     ]}"#;
 
@@ -149,6 +173,14 @@ mod tests {
         assert_eq!(packages.needs(None).unwrap(), both);
         let error = packages.needs(Some("weir")).unwrap_err().to_string();
         assert_eq!(error, "--package weir: the workspace has no such package");
+    }
+
+    #[test]
+    fn test_programs_that_a_manifest_leaves_out_are_named() {
+        let packages = Packages::parse(TWO).unwrap();
+        assert_eq!(packages.left_out(None), ["long"]);
+        assert_eq!(packages.left_out(Some("plain")), ["long"]);
+        assert!(packages.left_out(Some("meshed")).is_empty());
     }
 
     #[test]

@@ -38,9 +38,13 @@ pub(super) fn run(
     set_up: &SetUp,
     report: &mut Report,
 ) -> Result<()> {
-    let mut build = cargo_test(workspace, args);
-    build.args(["--no-run", "--message-format", "json-render-diagnostics"]);
-    let mut binaries = binary::build(&mut build, packages)?;
+    let mut binaries = binary::build(&mut cargo_test(workspace, args), packages)?;
+    let left_out = packages.left_out(args.package.as_deref());
+    if !left_out.is_empty() {
+        let mut named = cargo_test(workspace, args);
+        named.args(left_out.iter().flat_map(|name| ["--test", name]));
+        binaries.extend(binary::build(&mut named, packages)?);
+    }
     binaries.sort_by_key(|binary| !binary.slow);
     let mut jobs: Vec<Job> = binaries.iter().map(|binary| job(binary, args)).collect();
     jobs.push(Job {

@@ -44,9 +44,10 @@ struct Profile {
     test: bool,
 }
 
-/// Builds them by this command, which prints messages, and lists them.
+/// Builds those of a `cargo test`, and lists them.
 pub(super) fn build(command: &mut Command, packages: &Packages) -> Result<Vec<Binary>> {
     let output = command
+        .args(["--no-run", "--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .context("starting cargo test")?;
