@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_body::chain::{Chain, name, seed_of_model};
-use weir_policy::{KeyHash, Salt};
+use weir_policy::{KeyHash, Salt, ends_key};
 
 use crate::template::{self, Marks, Part, Template};
 use crate::vocabulary::Vocabulary;
@@ -110,8 +110,10 @@ impl Names {
         let (seed, salt) = (cursor.seed, self.salt.as_ref());
         let chain = &mut cursor.chain;
         let mut put = |text: &[u8]| {
-            chain.extend(text, self.block_bytes, |block| {
-                named(KeyHash::under(salt, &name(block, seed)));
+            chain.extend(text, self.block_bytes, |number, block| {
+                if ends_key(number) {
+                    named(KeyHash::under(salt, &name(block, seed)));
+                }
             });
         };
         if let Some(marks) = self.marks

@@ -423,7 +423,10 @@ fn what_is_not_there_is_noticed() {
         ("weir-sim document-001 --weeks 3", false),
         ("weir-sim document-009", false),
         ("no-such-program run", false),
-        ("cargo test -p weir-sim --test experiments document001", true),
+        (
+            "cargo test -p weir-sim --test experiments document001",
+            true,
+        ),
         ("cargo test -p weir-sim --test lawless", false),
         (
             "cargo test -p weir-sim --test laws no_such_test_anywhere",

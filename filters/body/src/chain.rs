@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
-use crate::MAX_NAMES;
+use weir_policy::MAX_BLOCKS;
 
 /// Behind a member's name.
 pub const NAME_END: &[u8] = &[0xfe];
@@ -21,18 +21,23 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Reads on, in blocks of so many bytes, at least one, and tells of each that is full its chained hash. Blocks
-    /// beyond the first [`MAX_NAMES`] are not read.
-    pub fn extend(&mut self, mut text: &[u8], block_bytes: usize, mut full: impl FnMut(u64)) {
-        while !text.is_empty() && self.blocks < MAX_NAMES {
+    /// Reads on, in blocks of so many bytes, at least one, and tells of each that is full its number, from 1, and its
+    /// chained hash. Blocks beyond the first [`MAX_BLOCKS`] are not read.
+    pub fn extend(
+        &mut self,
+        mut text: &[u8],
+        block_bytes: usize,
+        mut full: impl FnMut(usize, u64),
+    ) {
+        while !text.is_empty() && self.blocks < MAX_BLOCKS {
             let room = block_bytes.saturating_sub(self.bytes);
             let (part, rest) = text.split_at_checked(room).unwrap_or((text, &[]));
             self.hash.update(part);
             self.bytes += part.len();
             if self.bytes >= block_bytes {
                 let block = self.hash.digest();
-                full(block);
                 self.blocks += 1;
+                full(self.blocks, block);
                 self.hash = Xxh64::new(block);
                 self.bytes = 0;
             }
@@ -42,7 +47,7 @@ impl Chain {
 
     /// Whether no more of it will ever be read.
     pub fn is_full(&self) -> bool {
-        self.blocks >= MAX_NAMES
+        self.blocks >= MAX_BLOCKS
     }
 
     /// What seeds the members behind this one, where that is what it was seeded with.
@@ -75,8 +80,8 @@ impl std::fmt::Debug for Chain {
 /// What seeds the member behind `model`, where that is the string `model`.
 pub fn seed_of_model(model: &[u8], block_bytes: usize) -> u64 {
     let mut chain = Chain::default();
-    chain.extend(model, block_bytes, |_| ());
-    chain.extend(VALUE_END, block_bytes, |_| ());
+    chain.extend(model, block_bytes, |_, _| ());
+    chain.extend(VALUE_END, block_bytes, |_, _| ());
     chain.seed(0)
 }
 

@@ -12,7 +12,7 @@
 //!                              └──> value.rs: the value at a pointer ────────────────┘
 //! ```
 //! There is no tree and no copy: what is kept of a body of any length is the state of the parser, and at most
-//! [`MAX_NAMES`] hashes or [`value::MAX_BYTES`] bytes. Where chunks of the body begin and end makes no difference.
+//! [`weir_policy::MAX_BLOCKS`] hashes of each of a prompt's members or [`value::MAX_BYTES`] bytes. Where chunks of the body begin and end makes no difference.
 
 pub mod chain;
 mod json;
@@ -22,9 +22,6 @@ pub mod value;
 use crate::json::{Json, Malformed};
 use crate::prompt::Prompt;
 use crate::value::{Pointer, Value};
-
-/// Names of one body, at most.
-pub const MAX_NAMES: usize = 64;
 
 /// A body that is being read.
 #[derive(Clone, Debug)]

@@ -11,11 +11,12 @@
 //!  chain(0) = 0         chain(n) = XXH64(the text's n-th full block; seed chain(n - 1))
 //!  rest(member) = XXH64(the text behind its last full block; seed chain(last))
 //!  seed = 0; for each member that has a text, in the order below, `model` first:
-//!      name(n) = XXH64(chain(n); seed), as 16 hexadecimal digits, of all members but `model`
+//!      name(n) = XXH64(chain(n); seed), as 16 hexadecimal digits, of all members but `model`, where the block ends a key
 //!      seed = XXH64(rest(member); seed)
 //! ```
-//! A hash that is hashed again is 8 bytes, little endian. A member that comes twice has both texts. Of one member no
-//! more than 64 blocks are read, and of a prompt no more than 64 names count. For example, with blocks of 4 bytes,
+//! A hash that is hashed again is 8 bytes, little endian. A member that comes twice has both texts. Of the blocks of
+//! all members but `model`, counted from 1, those have a name that end a key ([`ends_key`]): 1 to 32, 34, 36 … 48, 52 … 272, so that 64 names
+//! stand for 272 blocks. Of one member no more are read. For example, with blocks of 4 bytes,
 //! `{"model":"m","prompt":"abcdefgh"}` has the names in the test `names_are_those_of_the_example`.
 //!
 //! So a name stands for the model, all members before its own, and its own up to the block's end. What a language
@@ -25,7 +26,8 @@
 //! Members count in the order in which engines put them into the prompt, and this one is the order of
 //! chat templates: tools, what the system says, then the conversation.
 
-use crate::MAX_NAMES;
+use weir_policy::{MAX_KEYS, ends_key};
+
 use crate::chain::{Chain, NAME_END, VALUE_END, name};
 use crate::json::{Container, Piece};
 
@@ -107,21 +109,23 @@ impl Prompt {
     fn text(&mut self, part: &[u8]) {
         let text = self.member.and_then(|member| self.texts.get_mut(member));
         if let Some(Text { chain, blocks }) = text {
-            chain.extend(part, self.block_bytes, |block| blocks.push(block));
+            chain.extend(part, self.block_bytes, |_, block| blocks.push(block));
         }
     }
 
-    /// The names of its full blocks.
+    /// The names of its full blocks that end a key.
     pub(crate) fn names(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         let mut seed = 0;
         let texts = self.texts.iter().enumerate();
-        let names = texts.flat_map(move |(place, text)| {
+        let all = texts.flat_map(move |(place, text)| {
             let of_member = seed;
             seed = text.chain.seed(seed);
             // The model is part of every name, and none itself.
             let blocks = text.blocks.iter().filter(move |_| place > 0);
-            blocks.map(move |block| name(*block, of_member).to_vec())
+            blocks.map(move |block| (*block, of_member))
         });
-        names.take(MAX_NAMES)
+        let ends = (1..).zip(all).filter(|(number, _)| ends_key(*number));
+        ends.take(MAX_KEYS)
+            .map(|(_, (block, seed))| name(block, seed).to_vec())
     }
 }

@@ -258,7 +258,7 @@ pub fn keys(value: Option<&[u8]>, separator: Option<u8>, salt: Option<&Salt>) ->
 
 /// The keys that these names are, in prefix order.
 pub(crate) fn named(names: &[Vec<u8>], salt: Option<&Salt>) -> Keys {
-    Keys::new(names.iter().map(|name| KeyHash::under(salt, name)))
+    Keys::of_prompt(names.iter().map(|name| KeyHash::under(salt, name)))
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl Cluster {
                 let work = self.reading(&received.table, &request.keys, index, now);
                 self.feedback
                     .change(index, |row| row.sends_prompt(work, now));
-                self.feedback.sent_keys(request.keys.as_slice().len());
+                self.feedback.sent_keys(request.keys.size());
                 (work, work)
             }
             (false, _) => (Duration::ZERO, Duration::ZERO),
@@ -413,19 +413,19 @@ impl Cluster {
         known.or_else(mean).unwrap_or_default()
     }
 
-    /// How long one of so many keys of a prompt takes to be read.
-    pub(crate) fn reading_each(&self, table: &Table, keys: usize) -> Duration {
+    /// How long a part of 1 takes to be read of a prompt of this size.
+    pub(crate) fn reading_each(&self, table: &Table, size: usize) -> Duration {
         let mean = time(table.expected_cost().fetch);
-        Duration::from_nanos((mean / self.feedback.usual_keys(keys)) as u64)
+        Duration::from_nanos((mean / self.feedback.usual_size(size)) as u64)
     }
 
     /// How long the host has to read for a prompt with these keys.
     #[inline(never)]
     fn reading(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> Duration {
-        let keys = keys.as_slice();
-        let held = Prefixes::new(self, table, keys, now, 0).of(index);
-        let lacks = (keys.len() as u32).saturating_sub(held.map_or(0, |prefix| prefix.keys));
-        self.reading_each(table, keys.len()).saturating_mul(lacks)
+        let held = Prefixes::new(self, table, keys.as_slice(), now, 0).of(index);
+        let (size, held) = (keys.size(), held.map_or(0, |prefix| prefix.keys));
+        let lacks = size.saturating_sub(keys.share(held as usize));
+        self.reading_each(table, size).saturating_mul(lacks as u32)
     }
 
     /// How many requests were answered, well or badly, or failed; a counter that wraps.

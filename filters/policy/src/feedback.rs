@@ -259,7 +259,7 @@ pub(crate) struct Feedback {
     pub(crate) failed_keys: FailedKeys,
     pub(crate) assumed: AssumedKeys,
     /// Of the newest requests that have keys: how many, and their keys on average.
-    usual_keys: (f64, f64),
+    usual_size: (f64, f64),
 }
 
 impl Feedback {
@@ -352,20 +352,20 @@ impl Feedback {
         Some(result)
     }
 
-    /// Keys of a request that has any, on average; before there was one, so many as this has.
-    pub(crate) fn usual_keys(&self, keys: usize) -> f64 {
-        match self.usual_keys {
-            (0.0, _) => keys.max(1) as f64,
+    /// How much the keys of a request stand for that has any, on average; before there was one, as much as here.
+    pub(crate) fn usual_size(&self, size: usize) -> f64 {
+        match self.usual_size {
+            (0.0, _) => size.max(1) as f64,
             (_, mean) => mean,
         }
     }
 
-    /// A request with so many keys was sent.
-    pub(crate) fn sent_keys(&mut self, keys: usize) {
-        let (count, mean) = &mut self.usual_keys;
-        if keys > 0 {
+    /// A request was sent whose keys stand for so much.
+    pub(crate) fn sent_keys(&mut self, size: usize) {
+        let (count, mean) = &mut self.usual_size;
+        if size > 0 {
             *count = (*count + 1.0).min(NEWEST_KEYS);
-            *mean += (keys as f64 - *mean) / *count;
+            *mean += (size as f64 - *mean) / *count;
         }
     }
 

@@ -7,9 +7,39 @@ use crate::KeyHash;
 /// 512 tokens on average) 93 % have no more, and of 98 % fewer were found again, however many caches there
 /// are (measured over its first 40 minutes, one endless cache).
 pub const MAX_KEYS: usize = 64;
+/// Keys of a prompt that stand for a block each.
+const SINGLE: usize = 32;
+/// Behind them, each that many stand for twice as many blocks as those before.
+const STEP: usize = 8;
+/// Blocks of a prompt that have a key, or are behind one of a prompt's keys.
+pub const MAX_BLOCKS: usize = blocks(MAX_KEYS);
+
+/// How many blocks of a prompt its first keys stand for: 1 to 32, then 34, 36 … 48, 52 … 80, 88 …, up to 272.
+///
+/// What tells prompts apart is mostly at their beginning, and how long one takes is what all of it takes: so a list
+/// that is finest at the beginning says both. On a model of eight hosts that read Mooncake's conversations with perfect knowledge,
+/// first tokens came after 1.44 s in the mean, with 64 keys of a block each after 1.92 s and with a key for every block after 1.45 s.
+const fn blocks(keys: usize) -> usize {
+    let Some(behind) = keys.checked_sub(SINGLE) else {
+        return keys;
+    };
+    let each = 2 << (behind / STEP);
+    SINGLE + STEP * (each - 2) + behind % STEP * each
+}
+
+/// Whether a prompt's block with this number, from 1, is the last of those that a key stands for.
+pub const fn ends_key(block: usize) -> bool {
+    let Some(behind) = block.checked_sub(SINGLE + 1) else {
+        return block > 0;
+    };
+    let each = 1 << (behind / STEP + 2).ilog2();
+    (behind + 1 - STEP * (each - 2)).is_multiple_of(each)
+}
 
 /// What a host should have in its cache for a request: nothing, one key, or several in prefix order, each of
 /// use only to a host that has all before it. What a language model keeps of prompts is like that.
+///
+/// A key is as good as any other, but for those of a prompt, which stand for more the later they come ([`ends_key`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys(Repr);
 
@@ -20,6 +50,7 @@ enum Repr {
     None,
     One(KeyHash),
     Several(Arc<[KeyHash]>),
+    Prompt(Arc<[KeyHash]>),
 }
 
 impl Keys {
@@ -37,6 +68,27 @@ impl Keys {
         ))
     }
 
+    /// Those of a prompt, whose blocks have a key where [`ends_key`] says so.
+    pub fn of_prompt(keys: impl IntoIterator<Item = KeyHash>) -> Self {
+        match Self::new(keys).0 {
+            Repr::Several(keys) => Self(Repr::Prompt(keys)),
+            few => Self(few),
+        }
+    }
+
+    /// How much of the data the first so many keys stand for; in keys, or in a prompt's blocks.
+    pub fn share(&self, keys: usize) -> usize {
+        match self.0 {
+            Repr::Prompt(_) => blocks(keys),
+            _ => keys,
+        }
+    }
+
+    /// How much all of them stand for.
+    pub fn size(&self) -> usize {
+        self.share(self.as_slice().len())
+    }
+
     /// The last key: who has it has all.
     pub fn last(&self) -> Option<KeyHash> {
         self.as_slice().last().copied()
@@ -47,7 +99,7 @@ impl Keys {
         match &self.0 {
             Repr::None => &[],
             Repr::One(key) => std::slice::from_ref(key),
-            Repr::Several(keys) => keys,
+            Repr::Several(keys) | Repr::Prompt(keys) => keys,
         }
     }
 }
@@ -77,5 +129,24 @@ mod tests {
         }
         assert_eq!(Keys::new([KeyHash(7)]), KeyHash(7).into());
         assert_eq!(Keys::default(), None.into());
+    }
+
+    #[test]
+    fn keys_of_a_prompt_stand_for_more_the_later_they_come() {
+        let each: Vec<_> = (0..MAX_KEYS).map(|n| blocks(n + 1) - blocks(n)).collect();
+        assert!(each[..32].iter().all(|blocks| *blocks == 1), "{each:?}");
+        for (step, blocks) in [2, 4, 8, 16].into_iter().enumerate() {
+            let step = &each[32 + 8 * step..][..8];
+            assert!(step.iter().all(|each| *each == blocks), "{each:?}");
+        }
+        assert_eq!(MAX_BLOCKS, each.iter().sum());
+        let ends: Vec<_> = (0..=MAX_BLOCKS).filter(|block| ends_key(*block)).collect();
+        assert_eq!(ends, (1..=MAX_KEYS).map(blocks).collect::<Vec<_>>());
+        let keys = || (0..34).map(KeyHash);
+        let (prompt, list) = (Keys::of_prompt(keys()), Keys::new(keys()));
+        assert_eq!(prompt.as_slice(), list.as_slice());
+        assert_eq!((prompt.share(33), prompt.size()), (34, 36));
+        assert_eq!((list.share(33), list.size()), (33, 34));
+        assert_eq!(Keys::of_prompt([KeyHash(7)]), KeyHash(7).into());
     }
 }

@@ -68,7 +68,7 @@ pub use hedging::{Hedges, Hedging};
 pub use holding::{Holding, Patience, Round, Ticket, WaitQueue};
 pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
-pub use keys::{Keys, MAX_KEYS};
+pub use keys::{Keys, MAX_BLOCKS, MAX_KEYS, ends_key};
 pub use level::{CLASSES, Level, RANKS, Rank, USERS};
 pub use occupancy::Occupancy;
 pub use overload::{MovingLevel, Overload, dagor, steady};

@@ -12,7 +12,8 @@ use weir_llm_host::{Settings, Timing};
 #[derive(Debug, Parser)]
 #[command(name = "weir-llm-host", version)]
 pub(crate) struct Args {
-    /// How many hosts, each on a port of its own of 127.0.0.1.
+    /// How many hosts, each on a port of its own of 127.0.0.1; with --kv-events each on an address of its own, from
+    /// 127.0.0.1 on.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) hosts: u16,
     /// Write {"hosts":["ADDRESS",...]} once all are bound.
@@ -31,8 +32,8 @@ pub(crate) struct Args {
     /// prompt, in their order. /cache then tells which of these blocks are cached.
     #[arg(long, value_name = "CHARACTER")]
     pub(crate) key_separator: Option<char>,
-    /// Publish what comes into each host's cache and goes, as vLLM does (ZeroMQ, MessagePack). Two ports more a host, in
-    /// the file of ports as `kv_events` and `kv_replays`. The tokens are the bytes of the text.
+    /// Publish what comes into each host's cache and goes, as vLLM does (ZeroMQ, MessagePack). Two ports more, the same of
+    /// all hosts, in the file of ports as `kv_events` and `kv_replays`. The tokens are the bytes of the text.
     #[arg(long)]
     pub(crate) kv_events: bool,
     /// Write the tokenizer.json of these tokens.

@@ -4,7 +4,7 @@
 mod args;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -104,33 +104,61 @@ async fn listen(args: &Args) -> anyhow::Result<(Vec<Listeners>, Ports)> {
         }
         None => Ports::default(),
     };
-    let (mut listeners, mut ports) = (Vec::new(), Ports::default());
-    for host in 0..usize::from(args.hosts) {
-        let http = bind(&earlier.hosts, host, &mut ports.hosts).await?;
-        let kv_events = match args.kv_events {
-            true => Some((
-                bind(&earlier.kv_events, host, &mut ports.kv_events).await?,
-                bind(&earlier.kv_replays, host, &mut ports.kv_replays).await?,
-            )),
-            false => None,
-        };
-        listeners.push(Listeners { http, kv_events });
+    let own: Vec<IpAddr> = (0..u32::from(args.hosts))
+        .map(|host| Ipv4Addr::LOCALHOST.to_bits() + u32::from(args.kv_events) * host)
+        .map(|bits| Ipv4Addr::from_bits(bits).into())
+        .collect();
+    let mut http = Vec::new();
+    for (host, ip) in own.iter().enumerate() {
+        let any = SocketAddr::new(*ip, 0);
+        http.push(bind(earlier.hosts.get(host).copied().unwrap_or(any)).await?);
     }
-    Ok((listeners, ports))
+    let mut ports = Ports {
+        hosts: addresses(&http)?,
+        ..Ports::default()
+    };
+    let mut pairs: Vec<Option<(TcpListener, TcpListener)>> = Vec::new();
+    if args.kv_events {
+        let publishers = bind_alike(&own, &earlier.kv_events).await?;
+        let replayers = bind_alike(&own, &earlier.kv_replays).await?;
+        ports.kv_events = addresses(&publishers)?;
+        ports.kv_replays = addresses(&replayers)?;
+        pairs.extend(publishers.into_iter().zip(replayers).map(Some));
+    }
+    pairs.resize_with(http.len(), || None);
+    let both = http.into_iter().zip(pairs);
+    let listeners = both.map(|(http, kv_events)| Listeners { http, kv_events });
+    Ok((listeners.collect(), ports))
 }
 
-/// Where the host was before, else on a free port, which is added to `bound`.
-async fn bind(
-    earlier: &[SocketAddr],
-    host: usize,
-    bound: &mut Vec<SocketAddr>,
-) -> anyhow::Result<TcpListener> {
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let address = earlier.get(host).copied().unwrap_or(any);
+/// Where all hosts were before, else on one port that is free at all of their addresses.
+async fn bind_alike(own: &[IpAddr], earlier: &[SocketAddr]) -> anyhow::Result<Vec<TcpListener>> {
+    const TRIES: usize = 20;
+    let mut last = None;
+    for _ in 0..TRIES {
+        let mut bound: Vec<TcpListener> = Vec::new();
+        for (host, ip) in own.iter().enumerate() {
+            let first = bound.first().map(TcpListener::local_addr).transpose()?;
+            let alike = SocketAddr::new(*ip, first.map_or(0, |first| first.port()));
+            match bind(earlier.get(host).copied().unwrap_or(alike)).await {
+                Ok(listener) => bound.push(listener),
+                Err(error) => last = Some(error),
+            }
+        }
+        if bound.len() == own.len() {
+            return Ok(bound);
+        }
+    }
+    Err(last.unwrap_or_else(|| anyhow::anyhow!("no port is free at all addresses of hosts")))
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    bound.push(listener.local_addr()?);
-    Ok(listener)
+    listener.with_context(|| format!("cannot listen on {address}"))
+}
+
+fn addresses(listeners: &[TcpListener]) -> std::io::Result<Vec<SocketAddr>> {
+    listeners.iter().map(TcpListener::local_addr).collect()
 }
 
 /// Whole or not at all: a reader that waits for the file never sees half of it.

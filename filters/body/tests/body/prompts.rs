@@ -98,9 +98,28 @@ fn every_form_of_a_prompt_has_blocks_and_other_documents_have_none() {
 fn a_prompt_of_any_length_has_at_most_so_many_names() {
     let long = "x".repeat(BLOCK * 200);
     let names = of(&json!({"system": long, "prompt": long}));
-    assert_eq!(names.len(), weir_body::MAX_NAMES);
+    assert_eq!(names.len(), weir_policy::MAX_KEYS);
     let longer = of(&json!({"system": long, "prompt": long, "messages": long}));
     assert_eq!(longer, names);
+}
+
+#[test]
+fn the_later_a_name_the_more_of_the_prompt_it_stands_for() {
+    // `VALUE_END` fills the last block.
+    let named = |blocks: usize| of(&json!({"prompt": "x".repeat(BLOCK * blocks - 1)})).len();
+    for (blocks, names) in [
+        (32, 32),
+        (33, 32),
+        (34, 33),
+        (48, 40),
+        (51, 40),
+        (52, 41),
+        (271, 63),
+        (272, 64),
+        (900, 64),
+    ] {
+        assert_eq!(named(blocks), names, "{blocks} blocks");
+    }
 }
 
 #[test]

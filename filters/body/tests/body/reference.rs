@@ -100,6 +100,16 @@ pub(crate) fn with_whole_pairs(document: &str) -> String {
     whole
 }
 
+/// Blocks that have a name, counted from 1.
+fn ends_key(number: usize) -> bool {
+    let mut ends = (1..=32)
+        .chain((34..=48).step_by(2))
+        .chain((52..=80).step_by(4))
+        .chain((88..=144).step_by(8))
+        .chain((160..=272).step_by(16));
+    ends.any(|end| end == number)
+}
+
 /// The names of a document's blocks; none where it is no JSON.
 pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
     let document: &RawValue = serde_json::from_str(document).ok()?;
@@ -108,7 +118,7 @@ pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
     let Ok(Members(members)) = serde_json::from_str(document.get()) else {
         return Some(Vec::new());
     };
-    let (mut names, mut seed) = (Vec::new(), 0);
+    let (mut names, mut seed, mut number) = (Vec::new(), 0, 0);
     for member in MEMBERS {
         let mut whole = Vec::new();
         for (_, value) in members.iter().filter(|(name, _)| name == member) {
@@ -122,11 +132,13 @@ pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
         for block in blocks {
             chain = xxh64(block, chain);
             if member != "model" {
+                number += 1;
+            }
+            if member != "model" && ends_key(number) {
                 names.push(format!("{:016x}", xxh64(&chain.to_le_bytes(), seed)));
             }
         }
         seed = xxh64(&xxh64(rest, chain).to_le_bytes(), seed);
     }
-    names.truncate(64);
     Some(names)
 }

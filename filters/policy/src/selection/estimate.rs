@@ -21,9 +21,9 @@
 //!
 //! Hosts of a language model ([`Serves::Prompts`]) read prompts one after another and write answers beside that:
 //! ```text
-//! finish = what is still to be read there (`unread.rs`) + reading of the keys that it lacks × (1 + prompts that wait)
+//! finish = what is still to be read there (`unread.rs`) + reading of the keys that it lacks × (2 + prompts that wait)
 //! ```
-//! A key is a block of the prompt. One takes what prompts do on average, by the number of keys that they have.
+//! A key is a block of the prompt, or several ([`crate::Keys`]). One takes what prompts do on average, by the blocks that they have.
 //!
 //! Times are nanoseconds in floating point here: a decision takes some for each host, and `Duration`'s way from and
 //! to floats costs more than all the rest.
@@ -113,7 +113,7 @@ pub(super) fn may_wait<'a>(
         if candidates.is_suspect(next.host) {
             return None;
         }
-        let fetch = asked.fetch_each * f64::from(lacks(*here));
+        let fetch = asked.fetch_each * asked.lacking(lacks(*here));
         let busy = (fetch + asked.run) / candidates.table.host(*here)?.speed();
         Some(Duration::from_nanos((next.finish() - busy).max(0.0) as u64))
     })
@@ -147,7 +147,9 @@ struct Asked<'a> {
     candidates: &'a Candidates<'a>,
     /// How many it has.
     keys: u32,
-    /// To fetch one of them, and to run.
+    /// How much they stand for.
+    size: usize,
+    /// To fetch a part of 1 of that, and to run.
     fetch_each: f64,
     run: f64,
     /// What all requests take on average, or prompts to be read.
@@ -160,22 +162,23 @@ impl<'a> Asked<'a> {
         let Candidates { cluster, table, .. } = *candidates;
         let Request { keys, rank } = candidates.request;
         let mean = table.expected_cost();
-        let count = keys.as_slice().len();
+        let (count, size) = (keys.as_slice().len(), keys.size());
         let (fetch_each, run, mean) = match table.policy().serves {
             Serves::Jobs => {
                 let cost = cluster.cost(keys);
-                let each = time(cost.fetch) / count.max(1) as f64;
+                let each = time(cost.fetch) / size.max(1) as f64;
                 (each, time(cost.run), time(mean.run))
             }
             // Answers are written beside each other, and take as long at any host.
             Serves::Prompts => {
-                let each = time(cluster.reading_each(table, count));
+                let each = time(cluster.reading_each(table, size));
                 (each, 0.0, time(mean.fetch))
             }
         };
         Self {
             candidates,
             keys: count as u32,
+            size,
             fetch_each,
             run,
             mean,
@@ -192,6 +195,14 @@ impl<'a> Asked<'a> {
             (0, true) => Has::Assumed,
             _ => Has::Lacks(lacks),
         }
+    }
+
+    /// How much the last so many keys stand for.
+    #[inline]
+    fn lacking(&self, keys: u32) -> f64 {
+        let held = self.keys.saturating_sub(keys) as usize;
+        let held = self.candidates.request.keys.share(held);
+        self.size.saturating_sub(held) as f64
     }
 
     /// At the host with this table index; none where there is no such host.
@@ -218,7 +229,7 @@ impl<'a> Asked<'a> {
             host: index,
             has,
             wait: ahead.wait,
-            fetch: self.fetch_each * f64::from(lacks) * (1.0 + ahead.delayed),
+            fetch: self.fetch_each * self.lacking(lacks) * (1.0 + ahead.delayed),
             run: self.run,
             speed: ahead.speed,
             fullness: ahead.fullness,
@@ -258,8 +269,9 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Where prompts are read one after another. What a reading delays is as many prompts as wait: with twice as many, as
-    /// for jobs, first tokens came 3 % later on SIMULATED hosts near saturation, and as soon below.
+    /// Where prompts are read one after another. What a reading delays are the prompts that wait, and one that comes: with
+    /// twice as many, as for jobs, first tokens came 3 % later on SIMULATED hosts near saturation, and as soon below; without
+    /// the one that comes as soon, and hosts found less of what they had.
     #[inline(never)]
     fn prompts_ahead(&self, index: u32, standing: Standing) -> Option<Ahead> {
         let Candidates {
@@ -273,7 +285,7 @@ impl<'a> Asked<'a> {
         let wait = time(row.unread(table.expected_cost().fetch, clock, now));
         Some(Ahead {
             wait,
-            delayed: wait / self.mean.max(1.0),
+            delayed: 1.0 + wait / self.mean.max(1.0),
             speed: 1.0,
             fullness: f64::from(standing.in_progress(clock)) / MANY_ANSWERS,
         })

@@ -80,7 +80,7 @@ fn answers_that_are_written_delay_nobody() {
 #[test]
 fn prompts_that_wait_delay_as_long_as_they_take_to_be_read() {
     // The request's own ten blocks take the mean second: none was seen before.
-    for (held, queued, expected) in [(8, 0, 0), (8, 1, 1), (0, 1, 1)] {
+    for (held, queued, expected) in [(4, 0, 0), (8, 1, 0), (4, 1, 1), (0, 1, 1)] {
         let cluster = cluster(vec![told(0, 0, queued), told(1, 0, 0)], held);
         let chosen = first(&cluster, &prompt(10));
         assert_eq!(chosen, id(expected), "{held} held, {queued} wait");
@@ -100,6 +100,35 @@ fn a_long_prompt_delays_what_comes_after_it_for_longer_than_a_short_one() {
         id(1),
         "two short ones are read sooner"
     );
+}
+
+/// 64 keys of a prompt stand for 272 blocks, 48 for 80.
+#[test]
+fn of_a_prompts_keys_the_later_ones_stand_for_more() {
+    let read = |blocks: u64, salt: u64| Request {
+        keys: Keys::of_prompt((1..=blocks).map(|n| key(1000 * salt + n))),
+        ..request(None)
+    };
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 0);
+    cluster.assigned(id(0), &read(64, 1), NOW);
+    for salt in 2..4 {
+        cluster.assigned(id(1), &read(48, salt), NOW);
+    }
+    let chosen = first(&cluster, &read(3, 5));
+    assert_eq!(chosen, id(1), "twice 80 blocks are read sooner");
+    // What it has of a long prompt is worth waiting for the rest of a short one.
+    let begun = |held| {
+        let mut cluster = self::cluster(vec![told(0, 0, 0), told(1, 0, 0)], held);
+        cluster.assigned(id(0), &read(48, 6), NOW);
+        first(
+            &cluster,
+            &Request {
+                keys: Keys::of_prompt((1..=64).map(key)),
+                ..request(None)
+            },
+        )
+    };
+    assert_eq!((begun(30), begun(60)), (id(1), id(0)));
 }
 
 #[test]

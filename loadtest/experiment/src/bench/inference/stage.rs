@@ -8,23 +8,27 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_stage::control;
 use weir_stage::envoy::{self, Envoy};
 use weir_stage::http;
+use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use crate::bench::epp::{self, Epp};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::way::Way;
-use crate::bench::programs;
+
 use crate::bench::reasons::Reasons;
 use crate::bench::setting::Setting;
 use crate::bench::weir;
 use crate::costs::Costs;
 use crate::sidecar::{self, HOSTS, bootstrap, clusters};
 
+/// Of what hosts say in `kv_events`, beside the configuration.
+const TOKENIZER: &str = "tokenizer.json";
 /// From the start of a sidecar until it chooses as it should.
 const SETTLED: Duration = Duration::from_secs(30);
 /// The chart's, with what the documentation of the prefix scorer says for prompts such as these.
@@ -45,41 +49,43 @@ impl Stage {
         let programs = &setting.programs;
         let mut processes = Processes::new(folder.to_owned())?;
         let request_log = folder.join("requests.ndjson");
-        let hosts = start_hosts(
+        let started = start_hosts(
             &mut processes,
             &programs.llm_host,
             plan,
+            way,
             &request_log,
             folder,
         )?;
+        let hosts = &started.hosts;
         let (node, mut epp, mut asked) = (way.node(), None, None);
         let bootstrap = match way {
-            Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(&hosts)]),
+            Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(hosts)]),
             Way::RingHash => {
-                let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(&hosts)]);
+                let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(hosts)]);
                 sidecar::hashed_by(bootstrap, "x-weir-key")
             }
             Way::Epp => {
                 let program = programs.epp()?;
                 let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
                 let started = &mut processes;
-                let picker = epp::start(started, program, EPP_CONFIG, &flags, &hosts, folder)?;
+                let picker = epp::start(started, program, EPP_CONFIG, &flags, hosts, folder)?;
                 asked = Some(picker.process);
-                let bootstrap = epp::sidecar(node, &hosts, picker.grpc);
+                let bootstrap = epp::sidecar(node, hosts, picker.grpc);
                 epp = Some(picker);
                 bootstrap
             }
-            Way::Weir | Way::Prompt | Way::Dynamic => {
-                let clusters = json!({HOSTS: cluster(plan, way, &hosts)});
+            Way::Weir | Way::Prompt | Way::Events | Way::Dynamic => {
+                let clusters = json!({HOSTS: cluster(plan, way, &started)});
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
                 asked = Some(control.process);
                 match way {
-                    Way::Prompt => {
+                    Way::Prompt | Way::Events => {
                         let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
-                        weir::prompt_sidecar(node, programs, &key, &hosts, control.xds)
+                        weir::prompt_sidecar(node, programs, &key, hosts, control.xds)
                     }
-                    _ => weir::sidecar(node, programs, HOSTS, &hosts, control.xds),
+                    _ => weir::sidecar(node, programs, HOSTS, hosts, control.xds),
                 }
             }
         };
@@ -114,13 +120,24 @@ impl Stage {
     }
 }
 
+/// Where hosts listen, and publish where they do.
+#[derive(Deserialize)]
+struct Started {
+    hosts: Vec<SocketAddr>,
+    #[serde(default)]
+    kv_events: Vec<SocketAddr>,
+    #[serde(default)]
+    kv_replays: Vec<SocketAddr>,
+}
+
 fn start_hosts(
     processes: &mut Processes,
     program: &Path,
     plan: &Plan,
+    way: Way,
     request_log: &Path,
     folder: &Path,
-) -> Result<Vec<SocketAddr>> {
+) -> Result<Started> {
     let mut command = Command::new(program);
     command
         .args(["--hosts", &plan.hosts.to_string()])
@@ -128,16 +145,37 @@ fn start_hosts(
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log);
-    programs::hosts(processes, "weir-llm-host", command, folder)
+    if way == Way::Events {
+        let tokenizer = folder.join(TOKENIZER);
+        command
+            .arg("--kv-events")
+            .arg("--kv-tokenizer")
+            .arg(tokenizer);
+    }
+    let (_, started) = ports::start(processes, "weir-llm-host", command, folder)?;
+    Ok(started)
 }
 
 /// The defaults, or what is beside them.
-fn cluster(plan: &Plan, way: Way, hosts: &[SocketAddr]) -> Value {
-    let mut cluster = weir::cluster(hosts, &json!({"interval": plan.weir_poll}));
-    if way == Way::Prompt {
+fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
+    let mut cluster = weir::cluster(&started.hosts, &json!({"interval": plan.weir_poll}));
+    if matches!(way, Way::Prompt | Way::Events) {
         cluster["cache"] = Value::Null;
         cluster["scrape"]["metrics"] = json!({"engine": "vllm"});
+    }
+    if way == Way::Prompt {
         cluster["policy"] = json!({"assumed_cached": plan.assumed_cached});
+    }
+    if let (Way::Events, [publisher, ..], [replays, ..]) =
+        (way, &*started.kv_events, &*started.kv_replays)
+    {
+        cluster["kv_events"] = json!({
+            "port": publisher.port(),
+            "replay_port": replays.port(),
+            "model": "m",
+            "tokenizer": TOKENIZER,
+            "block_bytes": plan.block_bytes,
+        });
     }
     if way == Way::Dynamic {
         cluster["policy"] = json!({

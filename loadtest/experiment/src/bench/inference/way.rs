@@ -12,17 +12,20 @@ pub(super) enum Way {
     Weir,
     /// With its defaults, and keys from bodies; hosts do not say what they have.
     Prompt,
+    /// The same, where they publish it as vLLM does.
+    Events,
     /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
     Dynamic,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::LeastRequest,
         Self::RingHash,
         Self::Epp,
         Self::Weir,
         Self::Prompt,
+        Self::Events,
         Self::Dynamic,
     ];
 
@@ -33,6 +36,7 @@ impl Way {
             Self::Epp => "EPP 1.3.0",
             Self::Weir => "Weir, a key in a header",
             Self::Prompt => "Weir, keys from bodies",
+            Self::Events => "Weir, keys from bodies, told",
             Self::Dynamic => "Weir, dynamic",
         }
     }
@@ -44,12 +48,16 @@ impl Way {
             Self::Epp => "epp",
             Self::Weir => "weir",
             Self::Prompt => "weir-prompt",
+            Self::Events => "weir-events",
             Self::Dynamic => "weir-dynamic",
         }
     }
 
     /// Whether the filter decides, and counts why.
     pub(super) fn is_weir(self) -> bool {
-        matches!(self, Self::Weir | Self::Prompt | Self::Dynamic)
+        matches!(
+            self,
+            Self::Weir | Self::Prompt | Self::Events | Self::Dynamic
+        )
     }
 }

@@ -49,8 +49,8 @@ impl Measured<'_> {
             format!(
                 "Weir: the defaults (selection estimate, overload none). A key in a header is the session's first own block, \
                  and hosts say which they have; ring_hash hashes the same key. Keys from bodies are blocks of {} bytes of \
-                 the prompt, its first 64, assumed to be where they were sent for {}; hosts say nothing of them, and their load by vLLM's \
-                 metrics. Beside it selection dynamic, overload breaker above {} queued requests.",
+                 the prompt, assumed to be where they were sent for {}; hosts say nothing of them, and their load by vLLM's \
+                 metrics. Told: they publish what is in their caches (kv_events), a token a byte. Beside it selection dynamic, overload breaker above {} queued requests.",
                 self.plan.block_bytes, self.plan.assumed_cached, self.plan.breaker_queued
             ),
             format!(
