@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_policy::{HostId, HostState, KeyHash, Level, Overload, Selection};
+use weir_policy::{HostId, HostState, KeyHash, Level, Overload, Selection, Serves};
 use weir_tables::v1;
 
 use crate::costs::{Costs, Spent};
@@ -433,6 +433,14 @@ impl Cluster {
         }
         for (host, change) in &news.under_way {
             self.moved(*host, *change);
+        }
+        if self.config.policy.serves == Serves::Prompts {
+            for (address, micros) in &news.reading_us {
+                if let Some(host) = self.hosts.get_mut(address) {
+                    host.under_way.reads(Duration::from_micros(*micros), now);
+                    self.has_newer_figures = true;
+                }
+            }
         }
         if !keeps_contents {
             return;

@@ -93,6 +93,8 @@ pub struct News {
     pub admitted: BTreeMap<String, BTreeMap<Rank, u64>>,
     /// Requests that a host did not take, by address.
     pub unconnected: BTreeMap<String, u64>,
+    /// Microseconds that hosts are expected to read for what was sent to them, by address.
+    pub reading_us: BTreeMap<String, u64>,
     /// Requests answered 429.
     pub shed: u64,
     /// Requests that waited for a host.
@@ -460,6 +462,9 @@ impl News {
         }
         for (address, count) in other.unconnected {
             raise(self.unconnected.entry(address).or_default(), count);
+        }
+        for (address, micros) in other.reading_us {
+            raise(self.reading_us.entry(address).or_default(), micros);
         }
         raise(&mut self.shed, other.shed);
         raise(&mut self.held, other.held);

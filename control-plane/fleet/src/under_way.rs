@@ -31,7 +31,12 @@ pub struct UnderWay {
     requests: Option<i64>,
     /// Requests that the host told beyond these, smoothed; none where it never told any.
     others: Option<f64>,
+    /// When the host is expected to have read all prompts that the callers sent; none where no caller ever told.
+    read_at: Option<Duration>,
 }
+
+/// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
+const MOST_READING: Duration = Duration::from_secs(600);
 
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
@@ -52,6 +57,13 @@ impl UnderWay {
         }
     }
 
+    /// Callers sent prompts that the host reads for so long, one after another.
+    pub fn reads(&mut self, reading: Duration, now: Duration) {
+        let before = self.read_at.unwrap_or_default().max(now);
+        let after = before.saturating_add(reading);
+        self.read_at = Some(after.min(now.saturating_add(MOST_READING)));
+    }
+
     /// The host's own figures came; it has `cores`, 0 where unknown.
     pub fn told(&mut self, figures: &Figures, cores: u32) {
         if let Some(jobs) = figures.in_progress {
@@ -65,6 +77,24 @@ impl UnderWay {
 
     /// The host's newest figures: its `own`, where no caller can know more of it; with `cores` of its, 0 where unknown.
     pub fn newest(&self, own: Option<&Observed>, cores: u32, now: Duration) -> Option<Observed> {
+        let mut newest = self.newest_requests(own, cores, now)?;
+        if let Some(read_at) = self.read_at {
+            let unread = read_at.saturating_sub(newest.at).as_micros();
+            // Of the class that waits, so that it delays no other.
+            let waiting = newest.figures.queued.as_deref().unwrap_or_default();
+            let mut work = vec![0; waiting.len().saturating_sub(1)];
+            work.push(u64::try_from(unread).unwrap_or(u64::MAX));
+            newest.figures.work = Some(work);
+        }
+        Some(newest)
+    }
+
+    fn newest_requests(
+        &self,
+        own: Option<&Observed>,
+        cores: u32,
+        now: Duration,
+    ) -> Option<Observed> {
         let at = now.saturating_sub(SPAN);
         let Some(requests) = self.requests else {
             return own.cloned();
@@ -247,6 +277,46 @@ mod tests {
         assert_eq!((known.figures.work, known.at), (None, NOW - SPAN));
         let known = under_way.newest(None, 0, NOW).unwrap();
         assert_eq!(known.figures.queued, None, "nobody knows its cores");
+    }
+
+    #[test]
+    fn what_callers_sent_to_be_read_is_read_one_after_another() {
+        let second = Duration::from_secs(1);
+        let mut under_way = UnderWay::default();
+        let work = |under_way: &UnderWay, own: &Observed, now| {
+            let newest = under_way.newest(Some(own), 4, now).unwrap();
+            let work = newest.figures.work.unwrap();
+            (work.iter().sum::<u64>(), now - newest.at)
+        };
+        let just_now = own(Duration::ZERO, 9);
+        assert_eq!(
+            work(&under_way, &just_now, NOW).0,
+            4_000,
+            "as the host says"
+        );
+        under_way.reads(second, NOW);
+        under_way.reads(2 * second, NOW);
+        assert_eq!(
+            work(&under_way, &just_now, NOW),
+            (3_000_000, Duration::ZERO)
+        );
+        // Of the moment that the figures are of.
+        under_way.moved(more(1));
+        let later = NOW + second;
+        assert_eq!(work(&under_way, &just_now, later), (2_100_000, SPAN));
+        under_way.reads(second, later);
+        assert_eq!(work(&under_way, &just_now, later), (3_100_000, SPAN));
+        let idle = NOW + 60 * second;
+        assert_eq!(work(&under_way, &just_now, idle).0, 0);
+        under_way.reads(second, idle);
+        assert_eq!(work(&under_way, &just_now, idle).0, 1_100_000);
+        under_way.reads(Duration::MAX, idle);
+        let most = (MOST_READING + SPAN).as_micros() as u64;
+        assert_eq!(
+            work(&under_way, &just_now, idle).0,
+            most,
+            "a lie has an end"
+        );
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn absurd(address: String, queued: usize) -> HostRecord {
             },
         ],
         unconnected: u64::MAX,
+        reading_us: u64::MAX,
         ok: u64::MAX,
         no_answer: u64::MAX,
         load: Some(Load {

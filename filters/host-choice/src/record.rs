@@ -62,6 +62,7 @@ struct HostCounters {
     server_error: u64,
     no_answer: u64,
     unconnected: u64,
+    reading_us: u64,
     /// The newest that an answer carried. What tables and other VMs say is not passed on: it would come
     /// back to them, looking newer each time.
     load: Option<Load>,
@@ -101,6 +102,14 @@ impl Counters {
         counters.assigned += 1;
         if let Some(rank) = rank {
             *counters.admitted.entry(rank).or_default() += 1;
+        }
+    }
+
+    /// It is expected to read so long for a prompt that was sent to it.
+    pub fn reads(&mut self, host: HostId, reading: Duration) {
+        if let Some(counters) = self.hosts.get_mut(&host) {
+            let micros = u64::try_from(reading.as_micros()).unwrap_or(u64::MAX);
+            counters.reading_us = counters.reading_us.saturating_add(micros);
         }
     }
 
@@ -209,6 +218,7 @@ impl Counters {
             load: counters.load.as_ref().map(|load| encode_load(load, now)),
             admitted: ranks(&counters.admitted),
             unconnected: counters.unconnected,
+            reading_us: counters.reading_us,
             admission_level: cluster.level_told(*id).map(|level| level.ranks().into()),
             since_ms: self.since_ms.get(id).copied().unwrap_or(now_ms),
             whole: false,

@@ -146,15 +146,20 @@ impl Cluster {
         &self.cache
     }
 
-    /// A request was sent to the host.
-    pub fn assigned(&mut self, host: HostId, request: &Request, now: Duration) {
-        let Some(received) = &self.table else { return };
-        let lifetime = received.table.policy().assumed_cached;
+    /// A request was sent to the host. How long it is expected to read for it, where hosts read prompts.
+    pub fn assigned(&mut self, host: HostId, request: &Request, now: Duration) -> Duration {
+        let Some(received) = &self.table else {
+            return Duration::ZERO;
+        };
+        let (lifetime, serves) = (
+            received.table.policy().assumed_cached,
+            received.table.policy().serves,
+        );
         let Some(index) = received.table.index_of(host) else {
-            return;
+            return Duration::ZERO;
         };
         let counts = self.estimates();
-        let (work, least) = match (counts, received.table.policy().serves) {
+        let (work, least) = match (counts, serves) {
             (true, Serves::Jobs) => (
                 self.cost(&request.keys).run,
                 received.table.expected_cost().run,
@@ -191,6 +196,10 @@ impl Cluster {
                 at: now,
             };
             self.feedback.assumed.insert(assignment, true, lifetime);
+        }
+        match serves {
+            Serves::Jobs => Duration::ZERO,
+            Serves::Prompts => work,
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! ahead = what was sent from here, each as long as its keys that the host lacks take, one after another
+//!         no less than what all callers sent, as weir-control has added it up, and what was sent since
 //!         no less than the prompts that wait there take, as the host said last, and what was sent since
 //!         no more than twice these and one more
 //! ```
@@ -13,7 +14,7 @@
 
 use std::time::Duration;
 
-use crate::Load;
+use crate::{Load, Work};
 
 /// The host may have this many times what its prompts take on average.
 const MOST: u32 = 2;
@@ -44,11 +45,11 @@ impl Unread {
             return self.until.saturating_sub(now);
         };
         let base = load.observed.saturating_add(since);
+        let sent = load.work.as_ref().map_or(Duration::ZERO, Work::total);
         let least = base.saturating_add(mean.saturating_mul(load.queued));
         let most = mean.saturating_mul(load.queued.saturating_add(1).saturating_mul(MOST));
-        let until = self
-            .until
-            .clamp(least, base.saturating_add(most).max(least));
+        let until = self.until.max(base.saturating_add(sent));
+        let until = until.clamp(least, base.saturating_add(most).max(least));
         until.saturating_sub(now)
     }
 }

@@ -294,7 +294,12 @@ impl Caller {
         }
         self.see_tables(now);
         let (id, _) = self.names[host];
-        self.cluster.assigned(id, request, now);
+        let reading = self.cluster.assigned(id, request, now);
+        if !reading.is_zero() {
+            let address = self.names[host].1.clone();
+            let sum = self.news.reading_us.entry(address).or_default();
+            *sum += reading.as_micros() as u64;
+        }
         self.admitted.push((host, request.rank));
         let keys = request.keys.as_slice().iter();
         let assigned = keys.map(|key| (*key, id, now));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_policy::{KeyHash, Keys, user_priority};
+use weir_policy::{KeyHash, Keys, ends_key, user_priority};
 use weir_replay::workload::Request;
 
 /// Users' ranks change by the hour.
@@ -32,20 +32,18 @@ impl Key {
         }
     }
 
-    /// Several keys in prefix order, with [`SEPARATOR`] in between.
+    /// The blocks of a prompt, with [`SEPARATOR`] in between; decisions see the names that the filter reads of it.
     #[must_use]
     pub fn list(names: &str) -> Self {
-        let name = names.into();
-        let keys = names
-            .split(SEPARATOR)
-            .map(|name| KeyHash::of(name.as_bytes()));
+        let blocks = (1..).zip(names.split(SEPARATOR));
+        let named = blocks.filter(|(number, _)| ends_key(*number));
         Self {
-            keys: Keys::new(keys),
-            name,
+            name: names.into(),
+            keys: Keys::of_prompt(named.map(|(_, name)| KeyHash::of(name.as_bytes()))),
         }
     }
 
-    /// The names of a list, also those that are too many for decisions.
+    /// The names of a list, also those that decisions do not see.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.name.split(SEPARATOR)
     }

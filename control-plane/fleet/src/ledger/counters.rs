@@ -60,6 +60,7 @@ struct Host {
     since_ms: u64,
     in_flight: u32,
     unconnected: u64,
+    reading_us: u64,
     outcomes: [u64; 4],
     admitted: Ranks,
 }
@@ -290,6 +291,10 @@ impl Host {
         let rose = rise(&mut self.unconnected, record.unconnected);
         if rose > 0 && counts {
             raise(news.unconnected.entry(address.clone()).or_default(), rose);
+        }
+        let rose = rise(&mut self.reading_us, record.reading_us);
+        if rose > 0 && counts {
+            raise(news.reading_us.entry(address.clone()).or_default(), rose);
         }
         let outcomes = [
             record.ok,

@@ -84,6 +84,20 @@ fn connections_that_were_not_taken_count_once_by_host() {
 }
 
 #[test]
+fn what_hosts_have_to_read_counts_once_by_host() {
+    let mut ledger = Ledger::default();
+    let mut reading = |micros| {
+        let mut report = report("p", 0, 1, 0);
+        report.records[0].clusters[0].hosts[0].reading_us = micros;
+        let mut news = ledger.fold(&report, &THERE, NOW, &LIMITS).news;
+        news.remove("c").unwrap().reading_us
+    };
+    assert_eq!(reading(500), BTreeMap::new(), "counting begins");
+    assert_eq!(reading(1700), BTreeMap::from([("a:1".to_owned(), 1200)]));
+    assert_eq!(reading(1700), BTreeMap::new());
+}
+
+#[test]
 fn only_what_is_new_counts_however_often_it_is_said() {
     let mut ledger = Ledger::default();
     assert_eq!(

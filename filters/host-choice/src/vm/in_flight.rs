@@ -120,7 +120,10 @@ impl ClusterState {
             let rank = ranks.then_some(request.rank);
             self.counters.assigned(host, &row.address, rank);
         }
-        self.cluster.assigned(host, request, now);
+        let reading = self.cluster.assigned(host, request, now);
+        if !reading.is_zero() {
+            self.counters.reads(host, reading);
+        }
     }
 
     pub(super) fn ended(

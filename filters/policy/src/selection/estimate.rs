@@ -148,7 +148,7 @@ struct Asked<'a> {
     /// How many it has.
     keys: u32,
     /// How much they stand for.
-    size: usize,
+    size: f64,
     /// To fetch a part of 1 of that, and to run.
     fetch_each: f64,
     run: f64,
@@ -178,7 +178,7 @@ impl<'a> Asked<'a> {
         Self {
             candidates,
             keys: count as u32,
-            size,
+            size: size as f64,
             fetch_each,
             run,
             mean,
@@ -200,9 +200,10 @@ impl<'a> Asked<'a> {
     /// How much the last so many keys stand for.
     #[inline]
     fn lacking(&self, keys: u32) -> f64 {
-        let held = self.keys.saturating_sub(keys) as usize;
-        let held = self.candidates.request.keys.share(held);
-        self.size.saturating_sub(held) as f64
+        match self.keys.saturating_sub(keys) {
+            0 => self.size,
+            held => self.size - self.candidates.request.keys.share(held as usize) as f64,
+        }
     }
 
     /// At the host with this table index; none where there is no such host.
@@ -221,15 +222,15 @@ impl<'a> Asked<'a> {
             Serves::Jobs => self.jobs_ahead(index, host.speed())?,
             Serves::Prompts => self.prompts_ahead(index, standing)?,
         };
-        let lacks = match has {
-            Has::Lacks(keys) => keys,
-            Has::Known | Has::Assumed => 0,
+        let fetch = match has {
+            Has::Lacks(keys) => self.fetch_each * self.lacking(keys) * (1.0 + ahead.delayed),
+            Has::Known | Has::Assumed => 0.0,
         };
         let mut terms = Terms {
             host: index,
             has,
             wait: ahead.wait,
-            fetch: self.fetch_each * self.lacking(lacks) * (1.0 + ahead.delayed),
+            fetch,
             run: self.run,
             speed: ahead.speed,
             fullness: ahead.fullness,

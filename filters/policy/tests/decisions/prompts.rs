@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use weir_policy::{
     Cluster, Cost, Host, HostId, Keys, Load, Policy, Reason, Request, Selection, Serves, Table,
+    Work,
 };
 
 use crate::fleet::{NOW, cache, host, id, key, millis, named, request, rng, seconds, select};
@@ -161,6 +162,38 @@ fn a_host_that_says_that_nothing_waits_is_believed_but_for_what_was_sent_since()
     );
     cluster.assigned(id(0), &other(30, 30), later(2100));
     assert_eq!(decide(&cluster, 2200), id(1));
+}
+
+#[test]
+fn what_all_callers_sent_counts_but_no_more_than_twice_what_the_host_says() {
+    // The request's ten blocks take a second at host 1, and half of one at host 0, where there is so much before it.
+    let chosen = |unread: u64, queued| {
+        let mut busy = told(0, 4, queued);
+        if let Some(load) = &mut busy.load {
+            load.work = Some(Work::by_class([millis(unread)]));
+        }
+        let cluster = cluster(vec![busy, told(1, 4, 0)], 5);
+        first(&cluster, &prompt(10))
+    };
+    assert_eq!(chosen(300, 0), id(0));
+    assert_eq!(
+        chosen(900, 0),
+        id(1),
+        "nothing waits, but one is being read"
+    );
+    // Whoever lies to weir-control keeps nobody from a host for longer than two mean prompts.
+    let idle = |unread| {
+        let mut host = told(0, 0, 0);
+        if let Some(load) = &mut host.load {
+            load.work = Some(Work::by_class([millis(unread)]));
+        }
+        let mut cluster = cluster(vec![host, told(1, 0, 0)], 0);
+        cluster.assigned(id(1), &other(10, 1), NOW);
+        cluster.assigned(id(1), &other(10, 2), NOW);
+        cluster.assigned(id(1), &other(10, 3), NOW);
+        first(&cluster, &other(10, 4))
+    };
+    assert_eq!(idle(1_000_000), id(0));
 }
 
 proptest! {

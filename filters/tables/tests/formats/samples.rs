@@ -113,6 +113,7 @@ pub(crate) fn report() -> v1::Report {
             count: 100,
         }],
         unconnected: 1,
+        reading_us: 2_500_000,
         admission_level: None,
         since_ms: 850,
         whole: true,

@@ -108,26 +108,39 @@ fn who_goes_by_prefixes_finds_nearly_all_and_who_draws_finds_little() {
     assert!(dynamic > 0.9 && random < 0.5, "{dynamic} {random}");
 }
 
+/// Time to the first token by `estimate`, in seconds.
+fn mean(serves: Serves, callers: usize, seed: u64) -> f64 {
+    let (keys, jobs, _) = conversations(400, SECOND / 3, seed);
+    let mut scenario = fleet(4, Selection::Estimate);
+    scenario.policy.serves = serves;
+    scenario.callers = callers;
+    let all = play(&scenario, &keys, jobs);
+    let first_token = |ended: &Ended| {
+        let spent = ended.spent.as_ref().unwrap();
+        (spent.wait + spent.fetch).as_secs_f64()
+    };
+    all.iter().map(first_token).sum::<f64>() / all.len() as f64
+}
+
 /// Windows that the rule was not tried on: its parameters were set by Mooncake's conversations.
 #[test]
 fn first_tokens_come_sooner_where_what_is_to_be_read_counts_and_not_the_jobs_that_are_there() {
-    let mean = |serves, callers, seed| {
-        let (keys, jobs, _) = conversations(400, SECOND / 3, seed);
-        let mut scenario = fleet(4, Selection::Estimate);
-        scenario.policy.serves = serves;
-        scenario.callers = callers;
-        let all = play(&scenario, &keys, jobs);
-        let first_token = |ended: &Ended| {
-            let spent = ended.spent.as_ref().unwrap();
-            (spent.wait + spent.fetch).as_secs_f64()
-        };
-        all.iter().map(first_token).sum::<f64>() / all.len() as f64
-    };
     for callers in [1, 8] {
         let of_all = |serves| -> f64 { (4..8).map(|seed| mean(serves, callers, seed)).sum() };
         let (jobs, prompts) = (of_all(Serves::Jobs), of_all(Serves::Prompts));
         assert!(prompts < 0.95 * jobs, "{callers} callers: {prompts} {jobs}");
     }
+}
+
+#[test]
+fn eight_callers_who_report_what_is_to_be_read_wait_little_longer_than_one() {
+    let of_all = |callers| -> f64 {
+        (4..8)
+            .map(|seed| mean(Serves::Prompts, callers, seed))
+            .sum()
+    };
+    let (one, eight) = (of_all(1), of_all(8));
+    assert!(eight < 1.15 * one, "{eight} {one}");
 }
 
 #[test]

@@ -152,6 +152,7 @@ fn lie(hosts: &[String], second: u64) -> Report {
     let there = hosts.iter().map(|address| HostRecord {
         address: address.clone(),
         unconnected: second,
+        reading_us: second.saturating_mul(1 << 40),
         ..Default::default()
     });
     let made_up = (0..MADE_UP_HOSTS).map(|host| HostRecord {
