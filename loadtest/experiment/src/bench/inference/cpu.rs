@@ -17,6 +17,18 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
+    /// What several cost together.
+    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Self {
+        let nothing = Self {
+            spent: Duration::ZERO,
+            idle: 0.0,
+        };
+        all.into_iter().fold(nothing, |sum, cpu| Self {
+            spent: sum.spent + cpu.spent,
+            idle: sum.idle + cpu.idle,
+        })
+    }
+
     /// What it spent beyond what it would have without requests.
     pub(super) fn of_requests(self, lasted: Duration) -> Duration {
         self.spent.saturating_sub(lasted.mul_f64(self.idle))

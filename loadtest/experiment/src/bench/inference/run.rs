@@ -33,6 +33,7 @@ pub(super) struct Run {
     pub(super) answered: Vec<Answered>,
     /// Of Weir's choices.
     pub(super) reasons: Reasons,
+    /// Of all its sidecars.
     pub(super) envoy: Cpu,
     /// Of the picker or weir-control.
     pub(super) asked: Option<Cpu>,
@@ -85,20 +86,19 @@ fn once(
     workload: &Workload,
     way: Way,
     mut stage: Stage,
-    (envoy, asked): &(Costs, Option<Costs>),
+    (sidecars, asked): &(Vec<Costs>, Option<Costs>),
     folder: &Path,
 ) -> Result<Run> {
     let deadline = format!("{}s", DEADLINE.as_secs());
-    let admin = stage.envoy.admin;
-    let earlier = Reasons::read(admin)?;
-    let envoy = Meter::after(envoy)?;
+    let earlier = stage.reasons()?;
+    let sidecars = sidecars.iter().map(Meter::after);
+    let sidecars = sidecars.collect::<Result<Vec<_>>>()?;
     let asked = asked.as_ref().map(Meter::after).transpose()?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(replay);
     command
         .args(["run", "--path", "/v1/completions", "--deadline", &deadline])
-        .args(["--target", &stage.envoy.listener.to_string()])
         .arg("--workload")
         .arg(&workload.file)
         .arg("--bodies")
@@ -107,14 +107,19 @@ fn once(
         .arg(&out)
         .arg("--summary")
         .arg(folder.join("summary.json"));
+    for envoy in &stage.envoys {
+        command.args(["--target", &envoy.listener.to_string()]);
+    }
     stage.processes.run("weir-replay", command, |_| ())?;
     let (busy, lasted) = (busy.share(), started.elapsed());
-    let (envoy, asked) = (envoy.read()?, asked.map(|asked| asked.read()).transpose()?);
+    let sidecars = sidecars.iter().map(Meter::read);
+    let envoy = Cpu::sum(sidecars.collect::<Result<Vec<_>>>()?);
+    let asked = asked.map(|asked| asked.read()).transpose()?;
     let run = Run {
         way,
         records: read_lines(&out)?,
         answered: read_lines(&stage.request_log)?,
-        reasons: Reasons::read(admin)?.since(&earlier),
+        reasons: stage.reasons()?.since(&earlier),
         envoy,
         asked,
         lasted,

@@ -35,7 +35,8 @@ const SETTLED: Duration = Duration::from_secs(30);
 const EPP_CONFIG: &str = include_str!("epp.yaml");
 
 pub(super) struct Stage {
-    pub(super) envoy: Envoy,
+    /// A sidecar for each caller.
+    pub(super) envoys: Vec<Envoy>,
     /// The picker, or weir-control.
     pub(super) asked: Option<Process>,
     pub(super) request_log: PathBuf,
@@ -58,41 +59,51 @@ impl Stage {
             folder,
         )?;
         let hosts = &started.hosts;
-        let (node, mut epp, mut asked) = (way.node(), None, None);
-        let bootstrap = match way {
-            Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(hosts)]),
-            Way::RingHash => {
+        let (mut epp, mut asked) = (None, None);
+        let sidecar: Box<dyn Fn(&str) -> Value + '_> = match way {
+            Way::LeastRequest => {
+                Box::new(|node| bootstrap(node, vec![], vec![clusters::least_request(hosts)]))
+            }
+            Way::RingHash => Box::new(|node| {
                 let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(hosts)]);
                 sidecar::hashed_by(bootstrap, "x-weir-key")
-            }
-            Way::Epp => {
+            }),
+            Way::Epp | Way::EppOfEight => {
                 let program = programs.epp()?;
                 let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
                 let started = &mut processes;
                 let picker = epp::start(started, program, EPP_CONFIG, &flags, hosts, folder)?;
                 asked = Some(picker.process);
-                let bootstrap = epp::sidecar(node, hosts, picker.grpc);
+                let grpc = picker.grpc;
                 epp = Some(picker);
-                bootstrap
+                Box::new(move |node| epp::sidecar(node, hosts, grpc))
             }
-            Way::Weir | Way::Prompt | Way::Events | Way::Dynamic => {
+            Way::Weir | Way::Prompt | Way::Events | Way::EventsOfEight | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &started)});
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
                 asked = Some(control.process);
-                match way {
-                    Way::Prompt | Way::Events => {
-                        let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
-                        weir::prompt_sidecar(node, programs, &key, hosts, control.xds)
+                let (xds, key) = (
+                    control.xds,
+                    json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"}),
+                );
+                match way.reads_prompts() {
+                    true => {
+                        Box::new(move |node| weir::prompt_sidecar(node, programs, &key, hosts, xds))
                     }
-                    _ => weir::sidecar(node, programs, HOSTS, hosts, control.xds),
+                    false => Box::new(move |node| weir::sidecar(node, programs, HOSTS, hosts, xds)),
                 }
             }
         };
-        let text = bootstrap.to_string();
-        let envoy = envoy::start(&mut processes, &programs.envoy, node, &text, folder)?;
+        let envoys = (1..=way.callers()).map(|caller| {
+            let node = format!("{}-{caller}", way.node());
+            let text = sidecar(&node).to_string();
+            envoy::start(&mut processes, &programs.envoy, &node, &text, folder)
+        });
+        let envoys = envoys.collect::<Result<_>>()?;
+        drop(sidecar);
         let mut stage = Self {
-            envoy,
+            envoys,
             asked,
             request_log,
             processes,
@@ -102,21 +113,34 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Costs of the sidecar and of whom it asks, from now on.
-    pub(super) fn costs(&self) -> Result<(Costs, Option<Costs>)> {
+    /// Costs of the sidecars and of whom they ask, from now on.
+    pub(super) fn costs(&self) -> Result<(Vec<Costs>, Option<Costs>)> {
         let asked = self.asked.map(Costs::of).transpose()?;
-        Ok((Costs::of(self.envoy.process)?, asked))
+        let sidecars = self.envoys.iter().map(|envoy| Costs::of(envoy.process));
+        Ok((sidecars.collect::<Result<_>>()?, asked))
+    }
+
+    /// Why the sidecars chose as they did.
+    pub(super) fn reasons(&self) -> Result<Reasons> {
+        let mut all = Reasons::default();
+        for envoy in &self.envoys {
+            all.add(&Reasons::read(envoy.admin)?);
+        }
+        Ok(all)
     }
 
     /// Asks for pages of the hosts until they come by this way.
     fn settle(&mut self, way: Way) -> Result<()> {
-        let (caller, admin) = (self.envoy.listener, self.envoy.admin);
-        let what = format!("the first choice of {}", way.name());
-        self.processes.wait_until(&what, SETTLED, || {
-            http::get(caller, "/metrics").ok()?;
-            let chosen = || Reasons::read(admin).is_ok_and(|reasons| reasons.with_table());
-            (!way.is_weir() || chosen()).then_some(())
-        })
+        for envoy in &self.envoys {
+            let (caller, admin) = (envoy.listener, envoy.admin);
+            let what = format!("the first choice of {}", way.name());
+            self.processes.wait_until(&what, SETTLED, || {
+                http::get(caller, "/metrics").ok()?;
+                let chosen = || Reasons::read(admin).is_ok_and(|reasons| reasons.with_table());
+                (!way.is_weir() || chosen()).then_some(())
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -145,7 +169,7 @@ fn start_hosts(
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log);
-    if way == Way::Events {
+    if way.is_told() {
         let tokenizer = folder.join(TOKENIZER);
         command
             .arg("--kv-events")
@@ -159,16 +183,14 @@ fn start_hosts(
 /// The defaults, or what is beside them.
 fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
     let mut cluster = weir::cluster(&started.hosts, &json!({"interval": plan.weir_poll}));
-    if matches!(way, Way::Prompt | Way::Events) {
+    if way.reads_prompts() {
         cluster["cache"] = Value::Null;
         cluster["scrape"]["metrics"] = json!({"engine": "vllm"});
     }
     if way == Way::Prompt {
         cluster["policy"] = json!({"assumed_cached": plan.assumed_cached});
     }
-    if let (Way::Events, [publisher, ..], [replays, ..]) =
-        (way, &*started.kv_events, &*started.kv_replays)
-    {
+    if let ([publisher, ..], [replays, ..]) = (&*started.kv_events, &*started.kv_replays) {
         cluster["kv_events"] = json!({
             "port": publisher.port(),
             "replay_port": replays.port(),

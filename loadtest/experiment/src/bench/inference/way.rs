@@ -8,24 +8,30 @@ pub(super) enum Way {
     RingHash,
     /// With its prefix scorer.
     Epp,
+    /// The same behind eight sidecars.
+    EppOfEight,
     /// With its defaults.
     Weir,
     /// With its defaults, and keys from bodies; hosts do not say what they have.
     Prompt,
     /// The same, where they publish it as vLLM does.
     Events,
+    /// The same in eight sidecars.
+    EventsOfEight,
     /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
     Dynamic,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::LeastRequest,
         Self::RingHash,
         Self::Epp,
+        Self::EppOfEight,
         Self::Weir,
         Self::Prompt,
         Self::Events,
+        Self::EventsOfEight,
         Self::Dynamic,
     ];
 
@@ -34,9 +40,11 @@ impl Way {
             Self::LeastRequest => "Envoy least_request",
             Self::RingHash => "Envoy ring_hash",
             Self::Epp => "EPP 1.3.0",
+            Self::EppOfEight => "EPP 1.3.0, eight callers",
             Self::Weir => "Weir, a key in a header",
             Self::Prompt => "Weir, keys from bodies",
             Self::Events => "Weir, keys from bodies, told",
+            Self::EventsOfEight => "Weir, keys from bodies, told, eight callers",
             Self::Dynamic => "Weir, dynamic",
         }
     }
@@ -46,18 +54,35 @@ impl Way {
             Self::LeastRequest => "least-request",
             Self::RingHash => "ring-hash",
             Self::Epp => "epp",
+            Self::EppOfEight => "epp-of-eight",
             Self::Weir => "weir",
             Self::Prompt => "weir-prompt",
             Self::Events => "weir-events",
+            Self::EventsOfEight => "weir-events-of-eight",
             Self::Dynamic => "weir-dynamic",
         }
     }
 
     /// Whether the filter decides, and counts why.
     pub(super) fn is_weir(self) -> bool {
-        matches!(
-            self,
-            Self::Weir | Self::Prompt | Self::Events | Self::Dynamic
-        )
+        self.reads_prompts() || matches!(self, Self::Weir | Self::Dynamic)
+    }
+
+    /// Whether the filter reads its keys from bodies.
+    pub(super) fn reads_prompts(self) -> bool {
+        self.is_told() || self == Self::Prompt
+    }
+
+    /// Whether hosts publish what they have.
+    pub(super) fn is_told(self) -> bool {
+        matches!(self, Self::Events | Self::EventsOfEight)
+    }
+
+    /// Sidecars that take turns.
+    pub(super) fn callers(self) -> usize {
+        match self {
+            Self::EppOfEight | Self::EventsOfEight => 8,
+            _ => 1,
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Measured<'_> {
                 self.plan.block_bytes, self.plan.assumed_cached, self.plan.breaker_queued
             ),
             format!(
-                "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks its hosts \
+                "One sidecar sends everything, or eight take turns: EPP is one process for all, Weir's sidecars choose each for itself. EPP asks its hosts \
                  for their load every {}, weir-control every {}: their defaults of 50 ms and 1 s, sped up.",
                 self.plan.epp_poll, self.plan.weir_poll
             ),
