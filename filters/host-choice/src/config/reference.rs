@@ -122,7 +122,7 @@ fn cluster_fields() -> Vec<Field> {
         field(
             "key",
             json!({ "path": "x" }),
-            "Data that a host may have cached. `{\"header\": NAME}`, or `{\"path\": \"/v1/{key}/run\"}`: the path's segment at `{key}`; longer paths match, others have no key. In a body of JSON: `{\"json\": \"/session/id\"}`, the value at a pointer (RFC 6901), or `{\"prompt\": {}}`, a language model's prompt as blocks ([keys in bodies](DESIGN.md#keys-in-bodies)), of which `block_bytes` (1024; 64 to 65536) are a key and `max_bytes` of the body (`\"256KiB\"`; 1KiB to 512KiB; of `json` 256 KiB) are read; the listener's buffer has to take 1 MiB, Envoy's default, or four times `max_bytes`. **Both need the plugin's `allow_on_headers_stop_iteration: true`** (Envoy 1.35)",
+            "Data that a host may have cached. `{\"header\": NAME}`, or `{\"path\": \"/v1/{key}/run\"}`: the path's segment at `{key}`; longer paths match, others have no key. In a body of JSON: `{\"json\": \"/session/id\"}`, the value at a pointer (RFC 6901), or `{\"prompt\": {}}`, a language model's prompt as blocks ([keys in bodies](DESIGN.md#keys-in-bodies)), whose first 32 keys are `block_bytes` each (1024; 64 to 65536) and the other 32 more by and by, and `max_bytes` of the body (`\"256KiB\"`; 1KiB to 512KiB; of `json` 256 KiB) are read; the listener's buffer has to take 1 MiB, Envoy's default, or four times `max_bytes`. **Both need the plugin's `allow_on_headers_stop_iteration: true`** (Envoy 1.35)",
         ),
         field(
             "key_separator",
