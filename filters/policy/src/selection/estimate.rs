@@ -24,6 +24,8 @@
 //! finish = what is still to be read there (`unread.rs`) + reading of the keys that it lacks × (2 + prompts that wait)
 //! ```
 //! A key is a block of the prompt, or several ([`crate::Keys`]). One takes what prompts do on average, by the blocks that they have.
+//! Answers take as long at any host, so what they take on average to be written counts for one question alone: whether a host
+//! will be taken away before the end of the answer. Such hosts come last.
 //!
 //! Times are nanoseconds in floating point here: a decision takes some for each host, and `Duration`'s way from and
 //! to floats costs more than all the rest.
@@ -238,6 +240,11 @@ impl<'a> Asked<'a> {
         };
         if let Some(at) = host.preempt_at {
             let finish = Duration::from_nanos(terms.finish() as u64);
+            let finish = match table.policy().serves {
+                Serves::Jobs => finish,
+                // The answer is lost if the host goes while it is written.
+                Serves::Prompts => finish.saturating_add(table.expected_cost().run),
+            };
             terms.avoided |= now.saturating_add(finish) >= at;
         }
         Some(terms)

@@ -26,13 +26,18 @@ fn told(number: usize, running: u32, queued: u32) -> Host {
 
 /// Its prompts take a second on average. Of the keys 1, 2 ... host 0 has the first `held`.
 fn cluster(hosts: Vec<Host>, held: u64) -> Cluster {
-    let policy = Policy {
-        serves: Serves::Prompts,
-        ..select(Selection::Estimate)
-    };
     let mean = Cost {
         fetch: seconds(1),
         run: Duration::ZERO,
+    };
+    cluster_of(mean, hosts, held)
+}
+
+/// The same, with other times on average: to read a prompt, and to write its answer.
+fn cluster_of(mean: Cost, hosts: Vec<Host>, held: u64) -> Cluster {
+    let policy = Policy {
+        serves: Serves::Prompts,
+        ..select(Selection::Estimate)
     };
     let mut cluster = Cluster::default();
     let table = Table::new(policy, hosts, 1).unwrap();
@@ -194,6 +199,45 @@ fn what_all_callers_sent_counts_but_no_more_than_twice_what_the_host_says() {
         first(&cluster, &other(10, 4))
     };
     assert_eq!(idle(1_000_000), id(0));
+}
+
+/// Host 0 has most of the prompt, and reads the rest in under half a second.
+#[test]
+fn a_host_that_goes_while_the_answer_is_written_comes_last() {
+    for (left, run, expected) in [
+        (1000, 0, 0),
+        (300, 0, 1),
+        (1000, 500, 0),
+        (1000, 700, 1),
+        (20_000, 18_000, 0),
+        (20_000, 20_000, 1),
+    ] {
+        let goes = Host {
+            preempt_at: Some(NOW + millis(left)),
+            ..told(0, 0, 0)
+        };
+        let mean = Cost {
+            fetch: seconds(1),
+            run: millis(run),
+        };
+        let cluster = cluster_of(mean, vec![goes, told(1, 0, 0)], 8);
+        let chosen = first(&cluster, &prompt(10));
+        assert_eq!(chosen, id(expected), "{left} ms are left, {run} to write");
+    }
+}
+
+#[test]
+fn how_long_answers_take_moves_no_choice_where_no_host_goes() {
+    for run in [0, 60] {
+        let mean = Cost {
+            fetch: seconds(1),
+            run: seconds(run),
+        };
+        let cluster = cluster_of(mean, vec![told(0, 0, 1), told(1, 0, 0)], 8);
+        assert_eq!(first(&cluster, &prompt(10)), id(0));
+        let cluster = cluster_of(mean, vec![told(0, 0, 1), told(1, 0, 0)], 4);
+        assert_eq!(first(&cluster, &prompt(10)), id(1));
+    }
 }
 
 proptest! {
