@@ -142,7 +142,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { scrape: { metrics: { engine: vlm } } }\n",
-            "c.yaml:2: clusters.r.scrape.metrics.engine: \"vlm\" is unknown; one of weir, vllm, sglang",
+            "c.yaml:2: clusters.r.scrape.metrics.engine: \"vlm\" is unknown; one of weir, vllm, sglang, trtllm, triton",
         ),
         (
             "clusters:\n  r: { scrape: { metrics: { running: a, in_progress: b } } }\n",
@@ -150,7 +150,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { scrape: { metrics: { queued: a-b } } }\n",
-            "c.yaml:2: clusters.r.scrape.metrics.queued: \"a-b\" is not the name of a Prometheus metric",
+            "c.yaml:2: clusters.r.scrape.metrics.queued: \"a-b\" is not a Prometheus metric, as in name or name{label=\"value\"}",
         ),
         (
             "clusters:\n  r: { cache: { max_bytes: 16 } }\n",
@@ -1186,7 +1186,7 @@ fn an_engine_brings_its_names_and_each_can_be_written_all_the_same() {
             scrape.in_progress,
             scrape.adds_queued,
             scrape.queued,
-            scrape.queuing_delay,
+            scrape.queuing_delay.unwrap_or_default(),
         )
     };
     let names = |in_progress: &str, adds_queued, queued: &str, delay: &str| {
@@ -1224,6 +1224,53 @@ fn an_engine_brings_its_names_and_each_can_be_written_all_the_same() {
             "sglang:queue_time_seconds"
         )
     );
+    assert_eq!(
+        named("{ engine: trtllm }"),
+        names(
+            "trtllm_num_requests_running",
+            true,
+            "trtllm_num_requests_waiting",
+            "trtllm_request_queue_time_seconds"
+        )
+    );
+    let [active, waiting] = ["active", "waiting"]
+        .map(|which| format!("nv_trt_llm_request_metrics{{request_type=\"{which}\"}}"));
+    assert_eq!(
+        named("{ engine: triton }"),
+        names(&active, false, &waiting, "")
+    );
+    assert_eq!(
+        named("{ engine: triton, queuing_delay: d }"),
+        names(&active, false, &waiting, "d")
+    );
+}
+
+#[test]
+fn an_engines_page_is_where_it_has_it_unless_another_path_is_written() {
+    let scrape = |written: &str| {
+        let text = format!("clusters: {{ r: {{ hosts_file: hosts.yaml, scrape: {written} }} }}\n");
+        let config = said(&text, "").unwrap();
+        let scrape = config.clusters["r"].scrape.clone().unwrap();
+        (scrape.poll.path, scrape.floors_queued)
+    };
+    for (written, path, floors) in [
+        ("{}", "/metrics", false),
+        ("{ metrics: { engine: vllm } }", "/metrics", false),
+        ("{ metrics: { engine: triton } }", "/metrics", true),
+        (
+            "{ metrics: { engine: trtllm } }",
+            "/prometheus/metrics",
+            false,
+        ),
+        ("{ path: /m, metrics: { engine: trtllm } }", "/m", false),
+        (
+            "{ metrics: { engine: triton, queued: q } }",
+            "/metrics",
+            false,
+        ),
+    ] {
+        assert_eq!(scrape(written), (path.to_owned(), floors), "{written}");
+    }
 }
 
 #[test]
@@ -1245,7 +1292,14 @@ fn hosts_with_an_engine_serve_prompts_unless_jobs_are_written() {
         serves("{ engine: vllm }", "{}"),
         Ok((prompts, vllms.clone()))
     );
-    assert_eq!(serves("{ engine: sglang }", "{}"), Ok((prompts, weirs)));
+    for engine in ["sglang", "triton"] {
+        let metrics = format!("{{ engine: {engine} }}");
+        assert_eq!(serves(&metrics, "{}"), Ok((prompts, weirs.clone())));
+    }
+    assert_eq!(
+        serves("{ engine: trtllm }", "{}"),
+        Ok((prompts, "trtllm_request_prefill_time_seconds".to_owned()))
+    );
     assert_eq!(
         serves("{ engine: vllm }", "{ serves: jobs }"),
         Ok((jobs, vllms))

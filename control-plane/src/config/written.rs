@@ -267,7 +267,8 @@ section! {
         selection: Option<Text>,
         /// With `estimate`, what delays a request at a host. `jobs`: those that hold its cores. `prompts`: those that a
         /// language model has still to read, one after another, while it writes many answers; a key is a block of the
-        /// prompt ([rule](../filters/policy/DESIGN.md#prompts)). With `scrape.metrics.engine` `vllm` and `sglang`: `prompts`
+        /// prompt ([rule](../filters/policy/DESIGN.md#prompts)). With an engine of language models as
+        /// `scrape.metrics.engine`: `prompts`
         serves: Option<Text>,
         /// With `breaker`: a host with more queued jobs gets nothing
         breaker_queued_jobs: Option<Text>,
@@ -386,7 +387,7 @@ section! {
         interval: Option<Text>,
         /// Of one poll
         timeout: Option<Text>,
-        /// Of the page of metrics
+        /// Of the page of metrics; by `trtllm` `/prometheus/metrics`
         path: Option<Text>,
         /// Of a page
         max_bytes: Option<Text>,
@@ -396,12 +397,12 @@ section! {
     }
 }
 section! {
-    /// Names of metrics.
+    /// Metrics: a name, or a name and labels that a sample has to have.
     Metrics {
         /// Whose names stand where none is written: `weir` ([the host contract](../envoy-config/host/README.md)), or an
-        /// engine of language models
+        /// engine of language models ([what each needs and lacks](../envoy-config/LANGUAGE_MODELS.md#engines-pages))
         engine: Option<Text>,
-        /// Gauge. By `vllm` and `sglang`: `running` and `queued`
+        /// Gauge. By `vllm`, `sglang` and `trtllm`: `running` and `queued`
         in_progress: Option<Text>,
         /// Gauge of jobs that run and are not queued, in place of `in_progress`, which is then the sum of this and `queued`
         running: Option<Text>,
@@ -409,10 +410,11 @@ section! {
         queued: Option<Text>,
         /// Label with the class, 0 to 31
         queued_priority_label: Option<Text>,
-        /// Histogram or summary, in seconds
+        /// Histogram or summary, in seconds. By `triton`: none
         queuing_delay: Option<Text>,
         /// Histogram or summary, in seconds: the time in which a prompt is read, by `vllm`
-        /// `vllm:request_prefill_time_seconds`. With `policy.serves: prompts`. It may be missing
+        /// `vllm:request_prefill_time_seconds`, by `trtllm` `trtllm_request_prefill_time_seconds`. With
+        /// `policy.serves: prompts`. It may be missing
         reading: Option<Text>,
         /// Gauge of cores in use, for `estimate`. It may be missing
         busy_cores: Option<Text>,

@@ -24,7 +24,7 @@ pub struct Poll {
     pub tls: Option<HostTls>,
 }
 
-/// How metrics are read.
+/// How metrics are read. Each is a name, or a name and labels that a sample has to have: `name{label="value"}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scrape {
     /// When and where.
@@ -35,10 +35,12 @@ pub struct Scrape {
     pub adds_queued: bool,
     /// Gauge of queued jobs.
     pub queued: String,
+    /// Fewer queued jobs than none are none: the gauge is the difference of two counts of different moments.
+    pub floors_queued: bool,
     /// Its label that has the business class as a number.
     pub queued_priority_label: String,
-    /// Histogram or summary of waits in seconds.
-    pub queuing_delay: String,
+    /// Histogram or summary of waits in seconds; none where hosts have no such.
+    pub queuing_delay: Option<String>,
     /// Histogram or summary of the time in which prompts are read, in seconds.
     pub reading: String,
     /// Gauge of cores in use.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
+use weir_exposition::Series;
 use weir_policy::holding::{LONGEST_HOLD, MAX_HELD};
 use weir_policy::overload::{breaker, dynamic_breaker};
 use weir_policy::selection::hot_cold;
@@ -618,29 +619,35 @@ fn scrape(
     reader: &mut Reader,
 ) -> Result<Scrape, Error> {
     let names = scope.section("metrics");
-    let is_name = |text: &str| {
-        let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
-        text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit())
+    let is_metric = |text: &str| {
+        let begins = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+        text.starts_with(begins) && Series::parse(text).is_ok()
     };
     let name = |value, field, default| {
         names.text(
             value,
             field,
             default,
-            is_name,
-            "the name of a Prometheus metric",
+            is_metric,
+            "a Prometheus metric, as in name or name{label=\"value\"}",
         )
+    };
+    let is_label = |text: &str| {
+        let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+        text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit())
     };
     let metrics = &written.metrics;
     let engine = names.choice(&metrics.engine, "engine", Engine::Weir, &Engine::ALL)?;
     let running = name(&metrics.running, "running", engine.running().unwrap_or(""))?;
-    let in_progress = name(&metrics.in_progress, "in_progress", Engine::IN_PROGRESS)?;
+    let in_progress = name(&metrics.in_progress, "in_progress", engine.in_progress())?;
     if metrics.running.is_some() && metrics.in_progress.is_some() {
         let why = "is the sum of running and queued where running is written: write one of them";
         return Err(names.refuse(&metrics.in_progress, "in_progress", why));
     }
     let adds_queued =
         metrics.running.is_some() || engine.running().is_some() && metrics.in_progress.is_none();
+    let queuing_delay = engine.queuing_delay().unwrap_or("");
+    let queuing_delay = name(&metrics.queuing_delay, "queuing_delay", queuing_delay)?;
     let fields = PollFields {
         interval: &written.interval,
         timeout: &written.timeout,
@@ -649,23 +656,22 @@ fn scrape(
         tls: &written.tls,
     };
     Ok(Scrape {
-        poll: poll(fields, scope, "/metrics", 4 << 20, reader)?,
+        poll: poll(fields, scope, engine.path(), 4 << 20, reader)?,
         in_progress: match adds_queued {
             true => running,
             false => in_progress,
         },
         adds_queued,
         queued: name(&metrics.queued, "queued", engine.queued())?,
-        queued_priority_label: name(
+        floors_queued: engine.floors_queued() && metrics.queued.is_none(),
+        queued_priority_label: names.text(
             &metrics.queued_priority_label,
             "queued_priority_label",
             "priority",
+            is_label,
+            "the name of a label",
         )?,
-        queuing_delay: name(
-            &metrics.queuing_delay,
-            "queuing_delay",
-            engine.queuing_delay(),
-        )?,
+        queuing_delay: Some(queuing_delay).filter(|name| !name.is_empty()),
         reading: name(&metrics.reading, "reading", engine.reading())?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,
         work: name(&metrics.work, "work", Scrape::WORK)?,

@@ -158,7 +158,8 @@ fn figures(said: &Result<Page, PollError>, names: &Scrape) -> Clause {
     clause.reasons = page.complaints.clone();
     clause.figure("in_progress", page.in_progress.is_some(), true);
     clause.figure("queued", page.queued.is_some(), true);
-    clause.figure("queuing_delay", page.delay.is_some(), true);
+    let has_delay = names.queuing_delay.is_some();
+    clause.figure("queuing_delay", page.delay.is_some(), has_delay);
     let rare = [
         ("busy_cores", page.busy_cores.is_some()),
         ("work", page.work.is_some()),

@@ -2,7 +2,9 @@
 //! A host's figures on its page: gauges and the totals of histograms. Strict about the lines of the named metrics;
 //! other lines are not looked at.
 
-use weir_exposition::{Line, lines};
+use std::borrow::Cow;
+
+use weir_exposition::{Line, Series, lines};
 
 use super::window::Totals;
 use crate::config::Scrape;
@@ -11,6 +13,8 @@ use crate::config::Scrape;
 const CLASSES: usize = weir_policy::CLASSES as usize;
 /// No machine has more.
 const MOST_CORES: f64 = 4096.0;
+/// No count is as large: 2^53.
+const MOST: f64 = 9_007_199_254_740_992.0;
 
 /// The figures of the named metrics on a page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,8 +67,10 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let cores = gathered.cores.told();
     let cores = cores.map(|told| told.and_then(|samples| millicores(&names.cores, total(samples))));
     let millicores = cores.and_then(|told| complaints.sort(told));
-    let seconds = complaints.sort(gathered.seconds.samples()).map(total);
-    let jobs = complaints.sort(gathered.jobs.samples()).map(total);
+    let delay = gathered.delay.map(|metric| {
+        let samples = metric.and_then(|metric| complaints.sort(metric.samples()));
+        samples.map(total)
+    });
     let reading = [gathered.reading, gathered.prompts].map(|metric| {
         let told = metric.told().and_then(|told| complaints.sort(told));
         told.map(total)
@@ -77,16 +83,18 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),
         millicores,
-        delay: seconds
-            .zip(jobs)
-            .map(|(seconds, jobs)| Totals { seconds, jobs }),
-        reading: match reading {
-            [Some(seconds), Some(jobs)] => Some(Totals { seconds, jobs }),
-            _ => None,
-        },
+        delay: totals(delay),
+        reading: totals(reading),
         draining: draining.map(|samples| total(samples) > 0.0),
         complaints: complaints.0,
     }
+}
+
+fn totals(sum_and_count: [Option<f64>; 2]) -> Option<Totals> {
+    let [Some(seconds), Some(jobs)] = sum_and_count else {
+        return None;
+    };
+    Some(Totals { seconds, jobs })
 }
 
 /// One sentence a figure that is missing or refused.
@@ -141,9 +149,8 @@ struct Gathered {
     busy_cores: Metric,
     work: Metric,
     cores: Metric,
-    /// Of the queuing delay, as `jobs`.
-    seconds: Metric,
-    jobs: Metric,
+    /// Sum and count of the queuing delay.
+    delay: [Option<Metric>; 2],
     /// Of the time in which prompts are read, as `prompts`.
     reading: Metric,
     prompts: Metric,
@@ -152,17 +159,23 @@ struct Gathered {
 
 impl Gathered {
     fn of(page: &str, names: &Scrape) -> Self {
+        let whole = |name: &String| Metric::named(name, "");
         let mut gathered = Self {
-            in_progress: Metric::named(&names.in_progress),
-            queued: Metric::named(&names.queued),
-            busy_cores: Metric::named(&names.busy_cores),
-            work: Metric::named(&names.work),
-            cores: Metric::named(&names.cores),
-            seconds: Metric::named(&format!("{}_sum", names.queuing_delay)),
-            jobs: Metric::named(&format!("{}_count", names.queuing_delay)),
-            reading: Metric::named(&format!("{}_sum", names.reading)),
-            prompts: Metric::named(&format!("{}_count", names.reading)),
-            draining: Metric::named(&names.draining),
+            in_progress: whole(&names.in_progress),
+            queued: Metric {
+                floors: names.floors_queued,
+                ..whole(&names.queued)
+            },
+            busy_cores: whole(&names.busy_cores),
+            work: whole(&names.work),
+            cores: whole(&names.cores),
+            delay: ["_sum", "_count"].map(|part| {
+                let name = names.queuing_delay.as_ref();
+                name.map(|name| Metric::named(name, part))
+            }),
+            reading: Metric::named(&names.reading, "_sum"),
+            prompts: Metric::named(&names.reading, "_count"),
+            draining: whole(&names.draining),
         };
         for line in lines(page) {
             for metric in gathered.metrics() {
@@ -174,45 +187,78 @@ impl Gathered {
         gathered
     }
 
-    fn metrics(&mut self) -> [&mut Metric; 10] {
-        [
+    fn metrics(&mut self) -> impl Iterator<Item = &mut Metric> {
+        let always = [
             &mut self.in_progress,
             &mut self.queued,
             &mut self.busy_cores,
             &mut self.work,
             &mut self.cores,
-            &mut self.seconds,
-            &mut self.jobs,
             &mut self.reading,
             &mut self.prompts,
             &mut self.draining,
-        ]
+        ];
+        always.into_iter().chain(self.delay.iter_mut().flatten())
     }
 }
 
-/// The samples of one metric.
+/// The samples of one metric that have its labels.
 struct Metric {
+    /// With the labels, for complaints.
+    written: String,
     name: String,
+    labels: Vec<(String, String)>,
+    /// Fewer than none are none.
+    floors: bool,
     samples: Result<Samples, String>,
 }
 
 impl Metric {
-    fn named(name: &str) -> Self {
+    /// Of a name, perhaps with labels. `part` goes behind the name.
+    fn named(written: &str, part: &str) -> Self {
+        let (name, labels) = match Series::parse(written) {
+            Ok(series) => (series.name, series.labels),
+            Err(_) => (written, Vec::new()),
+        };
+        let rest = written.strip_prefix(name).unwrap_or_default();
+        let owned = |(label, value): (&str, Cow<'_, str>)| (label.to_owned(), value.into_owned());
         Self {
-            name: name.to_owned(),
+            written: format!("{name}{part}{rest}"),
+            name: format!("{name}{part}"),
+            labels: labels.into_iter().map(owned).collect(),
+            floors: false,
             samples: Ok(Vec::new()),
         }
     }
 
     /// Adds a line of the metric.
     fn take(&mut self, line: &Line<'_>, label: &str) {
-        let Ok(samples) = &mut self.samples else {
-            return;
-        };
-        match sample(line, label) {
-            Ok(sample) => samples.push(sample),
-            Err(reason) => self.samples = Err(format!("{}: {reason}", self.name)),
+        match (self.sample(line, label), &mut self.samples) {
+            (Ok(sample), Ok(samples)) => samples.extend(sample),
+            (Err(reason), samples) => *samples = Err(format!("{}: {reason}", self.written)),
+            (Ok(_), Err(_)) => {}
         }
+    }
+
+    /// The label's value, if there, and the sample's; none where the sample has other labels.
+    fn sample(
+        &self,
+        line: &Line<'_>,
+        label: &str,
+    ) -> Result<Option<(Option<String>, f64)>, String> {
+        let (series, value) = line.read().map_err(|fault| fault.to_string())?;
+        let mut labels = self.labels.iter();
+        if !labels.all(|(label, value)| series.label(label) == Some(value)) {
+            return Ok(None);
+        }
+        let value = match self.floors && (-MOST..0.0).contains(&value) {
+            true => 0.0,
+            false => value,
+        };
+        if !(0.0..MOST).contains(&value) {
+            return Err(format!("{value} is not a count"));
+        }
+        Ok(Some((series.label(label).map(str::to_owned), value)))
     }
 
     /// Nothing where the page does not have the metric.
@@ -226,7 +272,7 @@ impl Metric {
     fn samples(self) -> Result<Samples, String> {
         let mut samples = self.samples?;
         if samples.is_empty() {
-            return Err(format!("{}: not on the page", self.name));
+            return Err(format!("{}: not on the page", self.written));
         }
         let is_sum = |(label, _): &(Option<String>, f64)| label.as_deref() == Some("");
         if samples.iter().any(is_sum) {
@@ -236,16 +282,6 @@ impl Metric {
         }
         Ok(samples)
     }
-}
-
-/// The label's value, if there, and the sample's.
-fn sample(line: &Line<'_>, label: &str) -> Result<(Option<String>, f64), String> {
-    let (series, value) = line.read().map_err(|fault| fault.to_string())?;
-    // Also refuses what no host can mean: 2^53 jobs.
-    if !(0.0..9_007_199_254_740_992.0).contains(&value) {
-        return Err(format!("{value} is not a count"));
-    }
-    Ok((series.label(label).map(str::to_owned), value))
 }
 
 fn cut(text: &str) -> String {

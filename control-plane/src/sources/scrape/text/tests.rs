@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::Poll;
 
+mod engine;
+
 fn names() -> Scrape {
     Scrape {
         poll: Poll {
@@ -16,8 +18,9 @@ fn names() -> Scrape {
         in_progress: "p".into(),
         adds_queued: false,
         queued: "q".into(),
+        floors_queued: false,
         queued_priority_label: "priority".into(),
-        queuing_delay: "d".into(),
+        queuing_delay: Some("d".into()),
         reading: "r".into(),
         busy_cores: "b".into(),
         work: "w".into(),
@@ -83,6 +86,40 @@ fn of_an_engine_that_tells_running_and_queued_jobs_apart_both_are_in_progress() 
     let page = read("p 5\nd_sum 1\nd_count 1\n", &names);
     assert_eq!(page.complaints, ["q: not on the page"]);
     assert_eq!(page.in_progress, None, "only some of them are known");
+}
+
+#[test]
+fn of_a_metric_with_labels_only_the_samples_that_have_them_count() {
+    let names = Scrape {
+        in_progress: "p{kind=\"all\",of=\"a \\\"b\\\"\"}".into(),
+        queued: "p{kind=\"waits\"}".into(),
+        queuing_delay: Some("d{kind=\"all\"}".into()),
+        ..names()
+    };
+    let page = "p{of=\"a \\\"b\\\"\",kind=\"all\",model=\"1\"} 4\np{kind=\"all\"} 100\np{kind=\"waits\"} 3\np{kind=\"other\"} -1\n\
+                d_sum{kind=\"all\"} 2\nd_count{kind=\"all\"} 1\nd_sum{kind=\"some\"} 7\nd_count 5\n";
+    let read = |page: &str| super::read(page, &names);
+    let told = read(page);
+    assert_eq!(told.complaints, Vec::<String>::new());
+    assert_eq!((told.in_progress, told.queued), (Some(4), Some(vec![3])));
+    let (seconds, jobs) = (2.0, 1.0);
+    assert_eq!(told.delay, Some(Totals { seconds, jobs }));
+    let told = read(&page.replace("waits", "rests"));
+    let missing = "p{kind=\"waits\"}: not on the page";
+    assert_eq!(
+        (told.complaints, told.queued),
+        (vec![missing.to_owned()], None)
+    );
+}
+
+#[test]
+fn hosts_without_a_queuing_delay_owe_none() {
+    let names = Scrape {
+        queuing_delay: None,
+        ..names()
+    };
+    let page = read("p 5\nq 1\nd_sum 1\nd_count 1\n{\"d\"} 3\n", &names);
+    assert_eq!((page.delay, page.complaints), (None, vec![]));
 }
 
 #[test]
