@@ -85,7 +85,7 @@ impl Ticker {
 enum Job {
     Scrape {
         at: String,
-        with: Scrape,
+        with: Box<Scrape>,
     },
     Cache {
         at: String,
@@ -161,7 +161,7 @@ fn jobs(config: &Config) -> BTreeMap<Key, Job> {
                     key(Source::Scrape),
                     Job::Scrape {
                         at,
-                        with: with.clone(),
+                        with: Box::new(with.clone()),
                     },
                 );
             }
@@ -205,7 +205,7 @@ fn start(
     };
     match job {
         Job::Scrape { at, with } => match Way::to(&at, &with.poll, client) {
-            Ok(way) => tokio::spawn(scrape::run(target(way), at, with).instrument(span)),
+            Ok(way) => tokio::spawn(scrape::run(target(way), at, *with).instrument(span)),
             Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
         },
         Job::Cache { at, with } => match Way::to(&at, &with.poll, client) {

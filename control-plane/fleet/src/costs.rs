@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_policy::{Cost, HostId, KeyHash};
 
-use crate::figures::Read;
+use crate::figures::Spell;
 
 /// Keys of one generation; two are kept. What nobody has asked for since then is forgotten.
 const GENERATION: usize = 262_144;
@@ -29,10 +29,10 @@ const SPEED_NEWEST: f64 = 100.0;
 /// answer it is given another chance.
 const SPEED_LIFETIME: Duration = Duration::from_secs(5);
 
-/// Of the prompts that a host has read between two polls no more count, so that no host alone says what all take.
-const MOST_READ: f64 = 64.0;
-/// No prompt counts as longer, in seconds.
-const LONGEST_READING_S: f64 = 600.0;
+/// Of the prompts that a host has read or answered between two polls no more count, so that no host alone says what all take.
+const MOST_PROMPTS: f64 = 64.0;
+/// No prompt takes longer to be read, and no answer to be written, in seconds.
+const LONGEST_S: f64 = 600.0;
 
 /// What is learned of one cluster.
 #[derive(Debug, Default)]
@@ -76,6 +76,11 @@ impl Mean {
     fn add_many(&mut self, value: f64, many: f64, newest: f64) {
         self.count = (self.count + many).min(newest);
         self.value += (value - self.value) * (many / self.count).min(1.0);
+    }
+
+    fn add_spell(&mut self, spell: Spell) {
+        let mean = (spell.seconds / spell.prompts).min(LONGEST_S);
+        self.add_many(mean, spell.prompts.min(MOST_PROMPTS), 1024.0);
     }
 
     /// As if one more value, the mean of all keys, had been seen: an only request says little.
@@ -138,10 +143,16 @@ impl Costs {
     }
 
     /// Takes in how long prompts took to be read: their fetch.
-    pub fn read(&mut self, read: Read) {
-        let mean = (read.seconds / read.prompts).min(LONGEST_READING_S);
-        self.fetch
-            .add_many(mean, read.prompts.min(MOST_READ), 1024.0);
+    pub fn read(&mut self, read: Spell) {
+        self.fetch.add_spell(read);
+    }
+
+    /// Takes in how long answers took to be written: their run. Not while no reading is known: sidecars take a cost of which
+    /// only one part is told to have no other.
+    pub fn wrote(&mut self, wrote: Spell) {
+        if self.fetch.count > 0.0 {
+            self.run.add_spell(wrote);
+        }
     }
 
     /// Takes in what a request has cost. True if sidecars know the key to cost something else.
@@ -248,7 +259,13 @@ mod tests {
     #[test]
     fn what_prompts_take_to_be_read_is_their_mean_and_no_host_says_it_alone() {
         let mut costs = Costs::default();
-        let read = |prompts: f64, each: f64| Read {
+        let alone = Spell {
+            prompts: 1.0,
+            seconds: 8.0,
+        };
+        costs.wrote(alone);
+        assert_eq!(costs.mean(), Cost::default(), "no reading is known");
+        let read = |prompts: f64, each: f64| Spell {
             prompts,
             seconds: prompts * each,
         };
@@ -258,6 +275,12 @@ mod tests {
         assert_eq!(
             (mean.fetch, mean.run),
             (Duration::from_millis(1500), Duration::ZERO)
+        );
+        costs.wrote(read(10.0, 8.0));
+        let mean = costs.mean();
+        assert_eq!(
+            (mean.fetch, mean.run),
+            (Duration::from_millis(1500), Duration::from_secs(8))
         );
         for _ in 0..100 {
             costs.read(read(10.0, 1.0));

@@ -26,7 +26,9 @@ pub struct Scraped {
     /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
     pub left_queue: Option<(f64, Duration)>,
     /// Prompts that it has read since then, and how long that took, where it is a host that tells it.
-    pub read: Option<Read>,
+    pub read: Option<Spell>,
+    /// Answers that it has written since then, and how long that took, where it tells it.
+    pub wrote: Option<Spell>,
     /// Thousandths of a core that it has, where it says so.
     pub millicores: Option<u32>,
     /// The host wants no new requests.
@@ -35,9 +37,9 @@ pub struct Scraped {
     pub complaints: Vec<String>,
 }
 
-/// Prompts of a language model that a host has read.
+/// Prompts of a language model that a host has read, or answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Read {
+pub struct Spell {
     /// How many; more than none.
     pub prompts: f64,
     /// How long all of them took, in seconds.

@@ -1300,6 +1300,19 @@ fn hosts_with_an_engine_serve_prompts_unless_jobs_are_written() {
         serves("{ engine: trtllm }", "{}"),
         Ok((prompts, "trtllm_request_prefill_time_seconds".to_owned()))
     );
+    let writing = |metrics: &str| {
+        let cluster = format!("r: {{ hosts_file: hosts.yaml, scrape: {{ metrics: {metrics} }} }}");
+        let config = said(&format!("clusters: {{ {cluster} }}\n"), "").unwrap();
+        config.clusters["r"].scrape.clone().unwrap().writing
+    };
+    for (metrics, name) in [
+        ("{ engine: vllm }", "vllm:request_decode_time_seconds"),
+        ("{ engine: trtllm }", "trtllm_request_decode_time_seconds"),
+        ("{ engine: triton }", "weir_host_writing_seconds"),
+        ("{ engine: vllm, writing: x }", "x"),
+    ] {
+        assert_eq!(writing(metrics), name);
+    }
     assert_eq!(
         serves("{ engine: vllm }", "{ serves: jobs }"),
         Ok((jobs, vllms))

@@ -416,6 +416,10 @@ section! {
         /// `vllm:request_prefill_time_seconds`, by `trtllm` `trtllm_request_prefill_time_seconds`. With
         /// `policy.serves: prompts`. It may be missing
         reading: Option<Text>,
+        /// Histogram or summary, in seconds: the time in which an answer is written, from its first token to its last, by
+        /// `vllm` `vllm:request_decode_time_seconds`, by `trtllm` `trtllm_request_decode_time_seconds`. With
+        /// `policy.serves: prompts`, for hosts that will be taken away. It may be missing
+        writing: Option<Text>,
         /// Gauge of cores in use, for `estimate`. It may be missing
         busy_cores: Option<Text>,
         /// Gauge by class: core seconds that waiting jobs are expected to need, for `estimate`. It may be missing

@@ -56,6 +56,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
     };
     let queuing_delay = window.step(page.delay, idle, now);
     let read = window.read(page.reading);
+    let wrote = window.wrote(page.writing);
     let Page {
         in_progress,
         queued,
@@ -76,6 +77,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         },
         left_queue: window.left(),
         read,
+        wrote,
         millicores,
         draining: draining.unwrap_or(false),
         complaints,

@@ -144,6 +144,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         queued_priority_label: "priority".into(),
         queuing_delay: Some("d".into()),
         reading: "r".into(),
+        writing: "wr".into(),
         busy_cores: "b".into(),
         work: "w".into(),
         cores: "c".into(),
@@ -163,6 +164,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
             figures,
             left_queue: None,
             read: None,
+            wrote: None,
             millicores: None,
             draining: false,
             complaints: vec!["p: NaN is not a count".into()]

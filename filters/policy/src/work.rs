@@ -8,7 +8,7 @@ use crate::CLASSES;
 pub struct Cost {
     /// To fetch the data that a request needs, where they are not cached.
     pub fetch: Duration,
-    /// Everything else.
+    /// Everything else. Of a prompt the time in which its answer is written.
     pub run: Duration,
 }
 

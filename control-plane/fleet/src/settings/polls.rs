@@ -43,6 +43,8 @@ pub struct Scrape {
     pub queuing_delay: Option<String>,
     /// Histogram or summary of the time in which prompts are read, in seconds.
     pub reading: String,
+    /// Histogram or summary of the time in which answers are written, in seconds.
+    pub writing: String,
     /// Gauge of cores in use.
     pub busy_cores: String,
     /// Gauge of core seconds that jobs are expected to need still, with the same label.
@@ -57,6 +59,8 @@ pub struct Scrape {
 impl Scrape {
     /// Of [`Self::reading`].
     pub const READING: &str = "weir_host_reading_seconds";
+    /// Of [`Self::writing`].
+    pub const WRITING: &str = "weir_host_writing_seconds";
     /// Of [`Self::busy_cores`].
     pub const BUSY_CORES: &str = "weir_host_busy_cores";
     /// Of [`Self::work`].

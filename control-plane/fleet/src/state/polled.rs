@@ -42,8 +42,9 @@ impl State {
                 host.level.counted(jobs, within, asked);
             }
             let serves = cluster.config.policy.serves;
-            if let Some(read) = news.read.filter(|_| serves == Serves::Prompts) {
-                cluster.costs.read(read);
+            if serves == Serves::Prompts {
+                news.read.inspect(|read| cluster.costs.read(*read));
+                news.wrote.inspect(|wrote| cluster.costs.wrote(*wrote));
             }
             let names_other_cores = host.page_cores.says(news.millicores);
             cluster.has_newer_figures |= host.observe(observed, keep) | names_other_cores;

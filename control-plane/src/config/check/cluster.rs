@@ -673,6 +673,7 @@ fn scrape(
         )?,
         queuing_delay: Some(queuing_delay).filter(|name| !name.is_empty()),
         reading: name(&metrics.reading, "reading", engine.reading())?,
+        writing: name(&metrics.writing, "writing", engine.writing())?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,
         work: name(&metrics.work, "work", Scrape::WORK)?,
         cores: name(&metrics.cores, "cores", Scrape::CORES)?,

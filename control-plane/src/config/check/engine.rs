@@ -83,6 +83,15 @@ impl Engine {
         }
     }
 
+    /// Of the time in which answers are written, from the first token to the last; SGLang and Triton have none.
+    pub(super) fn writing(self) -> &'static str {
+        match self {
+            Self::Weir | Self::Sglang | Self::Triton => Scrape::WRITING,
+            Self::Vllm => "vllm:request_decode_time_seconds",
+            Self::Trtllm => "trtllm_request_decode_time_seconds",
+        }
+    }
+
     /// What its hosts do.
     pub(super) fn serves(self) -> Serves {
         match self {

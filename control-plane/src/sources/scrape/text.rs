@@ -33,6 +33,8 @@ pub struct Page {
     pub delay: Option<Totals>,
     /// Of the time in which prompts are read.
     pub reading: Option<Totals>,
+    /// Of the time in which answers are written.
+    pub writing: Option<Totals>,
     /// Whether the host wants no new requests. A host without such a figure never says so.
     pub draining: Option<bool>,
     /// One sentence a figure that is missing or refused.
@@ -71,9 +73,11 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         let samples = metric.and_then(|metric| complaints.sort(metric.samples()));
         samples.map(total)
     });
-    let reading = [gathered.reading, gathered.prompts].map(|metric| {
-        let told = metric.told().and_then(|told| complaints.sort(told));
-        told.map(total)
+    let [reading, writing] = [gathered.reading, gathered.writing].map(|sum_and_count| {
+        sum_and_count.map(|metric| {
+            let told = metric.told().and_then(|told| complaints.sort(told));
+            told.map(total)
+        })
     });
     let draining = gathered.draining.told();
     let draining = draining.and_then(|told| complaints.sort(told));
@@ -85,6 +89,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         millicores,
         delay: totals(delay),
         reading: totals(reading),
+        writing: totals(writing),
         draining: draining.map(|samples| total(samples) > 0.0),
         complaints: complaints.0,
     }
@@ -151,9 +156,10 @@ struct Gathered {
     cores: Metric,
     /// Sum and count of the queuing delay.
     delay: [Option<Metric>; 2],
-    /// Of the time in which prompts are read, as `prompts`.
-    reading: Metric,
-    prompts: Metric,
+    /// Sum and count of the time in which prompts are read.
+    reading: [Metric; 2],
+    /// The same of answers that are written.
+    writing: [Metric; 2],
     draining: Metric,
 }
 
@@ -173,8 +179,8 @@ impl Gathered {
                 let name = names.queuing_delay.as_ref();
                 name.map(|name| Metric::named(name, part))
             }),
-            reading: Metric::named(&names.reading, "_sum"),
-            prompts: Metric::named(&names.reading, "_count"),
+            reading: ["_sum", "_count"].map(|part| Metric::named(&names.reading, part)),
+            writing: ["_sum", "_count"].map(|part| Metric::named(&names.writing, part)),
             draining: whole(&names.draining),
         };
         for line in lines(page) {
@@ -194,11 +200,11 @@ impl Gathered {
             &mut self.busy_cores,
             &mut self.work,
             &mut self.cores,
-            &mut self.reading,
-            &mut self.prompts,
             &mut self.draining,
         ];
-        always.into_iter().chain(self.delay.iter_mut().flatten())
+        let prompts = self.reading.iter_mut().chain(&mut self.writing);
+        let delay = self.delay.iter_mut().flatten();
+        always.into_iter().chain(prompts).chain(delay)
     }
 }
 

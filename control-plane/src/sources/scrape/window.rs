@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use std::time::Instant;
 
-use weir_fleet::figures::Read;
+use weir_fleet::figures::Spell;
 
 /// Total wait in seconds and number of jobs that waited, since the host started.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,7 @@ pub struct Window {
     mean: Duration,
     left: Option<(f64, Duration)>,
     read: Option<Totals>,
+    wrote: Option<Totals>,
 }
 
 impl Window {
@@ -32,14 +33,13 @@ impl Window {
     }
 
     /// Prompts that were read since the previous page, and their time; none of the first page, or where totals fall.
-    pub fn read(&mut self, totals: Option<Totals>) -> Option<Read> {
-        let before = std::mem::replace(&mut self.read, totals)?;
-        let Totals { seconds, jobs } = totals?;
-        let read = Read {
-            prompts: jobs - before.jobs,
-            seconds: seconds - before.seconds,
-        };
-        (read.prompts > 0.0 && read.seconds >= 0.0).then_some(read)
+    pub fn read(&mut self, totals: Option<Totals>) -> Option<Spell> {
+        since(&mut self.read, totals)
+    }
+
+    /// The same of answers that were written.
+    pub fn wrote(&mut self, totals: Option<Totals>) -> Option<Spell> {
+        since(&mut self.wrote, totals)
     }
 
     /// The mean wait of the jobs that left the queue since the previous page.
@@ -83,6 +83,16 @@ impl Window {
     }
 }
 
+fn since(previous: &mut Option<Totals>, totals: Option<Totals>) -> Option<Spell> {
+    let before = std::mem::replace(previous, totals)?;
+    let Totals { seconds, jobs } = totals?;
+    let spell = Spell {
+        prompts: jobs - before.jobs,
+        seconds: seconds - before.seconds,
+    };
+    (spell.prompts > 0.0 && spell.seconds >= 0.0).then_some(spell)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +122,7 @@ mod tests {
         let mut window = Window::default();
         let mut read = |totals| window.read(totals);
         assert_eq!(read(totals(100.0, 10.0)), None);
-        let two = Read {
+        let two = Spell {
             prompts: 2.0,
             seconds: 3.0,
         };
@@ -121,6 +131,13 @@ mod tests {
         assert_eq!(read(totals(1.0, 5.0)), None);
         assert_eq!(read(None), None);
         assert_eq!(read(totals(2.0, 6.0)), None);
+        // Answers have totals of their own.
+        assert_eq!(window.wrote(totals(7.0, 1.0)), None);
+        let one = Spell {
+            prompts: 1.0,
+            seconds: 2.0,
+        };
+        assert_eq!(window.wrote(totals(9.0, 2.0)), Some(one));
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn names() -> Scrape {
         queued_priority_label: "priority".into(),
         queuing_delay: Some("d".into()),
         reading: "r".into(),
+        writing: "wr".into(),
         busy_cores: "b".into(),
         work: "w".into(),
         cores: "c".into(),
@@ -59,6 +60,9 @@ fn the_time_in_which_prompts_are_read_may_be_missing_but_not_be_wrong() {
         jobs: 7.0,
     };
     assert_eq!((told.reading, told.complaints.len()), (Some(totals), 0));
+    assert_eq!(told.writing, None);
+    let told = page("wr_sum 3.5\nwr_count 7\n");
+    assert_eq!((told.writing, told.reading), (Some(totals), None));
     let wrong = page("r_sum -1\nr_count 7\n");
     assert_eq!(wrong.reading, None);
     assert_eq!(wrong.complaints, ["r_sum: -1 is not a count"]);

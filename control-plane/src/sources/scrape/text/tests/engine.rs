@@ -34,6 +34,10 @@ trtllm_request_queue_time_seconds_count{engine_type=\"undefined\",model_name=\"u
 trtllm_request_prefill_time_seconds_sum{engine_type=\"undefined\",model_name=\"undefined\"} 3.25
 trtllm_request_prefill_time_seconds_bucket{engine_type=\"undefined\",le=\"+Inf\",model_name=\"undefined\"} 6.0
 trtllm_request_prefill_time_seconds_count{engine_type=\"undefined\",model_name=\"undefined\"} 6.0
+# TYPE trtllm_request_decode_time_seconds histogram
+trtllm_request_decode_time_seconds_sum{engine_type=\"undefined\",model_name=\"undefined\"} 60.5
+trtllm_request_decode_time_seconds_bucket{engine_type=\"undefined\",le=\"+Inf\",model_name=\"undefined\"} 6.0
+trtllm_request_decode_time_seconds_count{engine_type=\"undefined\",model_name=\"undefined\"} 6.0
 # TYPE trtllm_kv_cache_utilization gauge
 trtllm_kv_cache_utilization{engine_type=\"undefined\",model_name=\"undefined\",pid=\"71\"} 0.25
 # TYPE trtllm_num_requests_running gauge
@@ -52,6 +56,7 @@ fn of_trtllm_serve_all_figures_are_read() {
         (page.delay, page.reading),
         (totals(1.5, 6.0), totals(3.25, 6.0))
     );
+    assert_eq!(page.writing, totals(60.5, 6.0));
 }
 
 /// Its gauges come with the first step, the histograms with the first answer.
