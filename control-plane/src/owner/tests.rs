@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
 use weir_fleet::cluster::Cluster;
-use weir_fleet::figures::{Figures, Scraped};
+use weir_fleet::figures::{Figures, Scraped, Spell};
 use weir_fleet::holdings::Changes;
 use weir_fleet::poll::{Fault, PollError, Source};
 use weir_fleet::types::ENDPOINTS;
@@ -1050,6 +1050,34 @@ fn a_host_drains_no_longer_than_somebody_can_say_so() {
     assert!(drains_after("prometheus: {}"), "it is asked soon");
     assert!(!drains_after("prometheus: { queries: { draining: \"\" } }"));
     assert!(!drains_after("cache_shards: 4"));
+}
+
+#[test]
+fn what_prompts_take_to_be_read_and_answered_is_in_the_table_of_hosts_that_serve_them() {
+    let spell = |seconds: f64| {
+        let prompts = 4.0;
+        Some(Spell { prompts, seconds })
+    };
+    let told = |policy: &str| {
+        let mut script = Script::new(1, policy);
+        let (cluster, host, asked) = ("c".into(), "127.0.0.1:1".into(), script.now);
+        let result = Ok(Scraped {
+            read: spell(2.0),
+            wrote: spell(80.0),
+            ..Scraped::default()
+        });
+        script.fold(Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        });
+        script.pass(5000).publish();
+        let cost = script.table().mean_cost();
+        (cost.fetch.as_millis(), cost.run.as_millis())
+    };
+    assert_eq!(told("policy: { serves: prompts }"), (500, 20_000));
+    assert_eq!(told("policy: { serves: jobs }"), (0, 0));
 }
 
 #[test]
