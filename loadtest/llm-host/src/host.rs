@@ -23,7 +23,8 @@ pub struct Host {
     origin: Instant,
     publisher: Option<Publisher>,
     desk: Mutex<Desk>,
-    submitted: Notify,
+    /// What happens next may be sooner than it was.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -60,6 +61,8 @@ impl Drop for UnderWay {
         let mut desk = self.host.desk();
         if desk.callers.remove(&self.id).is_some() {
             desk.engine.cancel(self.host.now(), self.id);
+            drop(desk);
+            self.host.changed.notify_one();
         }
     }
 }
@@ -79,7 +82,7 @@ impl Host {
                 engine,
                 callers: HashMap::new(),
             }),
-            submitted: Notify::new(),
+            changed: Notify::new(),
         });
         tokio::spawn(Arc::clone(&host).run());
         host
@@ -95,7 +98,7 @@ impl Host {
         let (caller, answer) = oneshot::channel();
         desk.callers.insert(id, caller);
         drop(desk);
-        self.submitted.notify_one();
+        self.changed.notify_one();
         Ok(UnderWay {
             host: Arc::clone(self),
             id,
@@ -116,13 +119,13 @@ impl Host {
     async fn run(self: Arc<Self>) {
         loop {
             let due = self.tell();
-            let submitted = self.submitted.notified();
+            let changed = self.changed.notified();
             match due {
                 Some(due) => tokio::select! {
                     () = sleep_until(self.origin + due) => {}
-                    () = submitted => {}
+                    () = changed => {}
                 },
-                None => submitted.await,
+                None => changed.await,
             }
         }
     }

@@ -224,6 +224,30 @@ fn one_waits_while_another_is_read_and_the_pages_tell() {
     }
 }
 
+/// The first is read for 1,000 s, the second for a quarter of one.
+#[test]
+fn when_a_caller_leaves_the_next_in_the_queue_begins() {
+    let hosts = Hosts::start(1, &["--prefill-tokens-per-second", "4"]);
+    let send = |prompt: &str| {
+        let (headers, body) = completion("a", prompt, 0);
+        hosts.send(0, "POST", "/v1/completions", &headers, &body)
+    };
+    let until_there = |metric: &str| {
+        until(metric, || {
+            hosts.get(0, "/metrics").contains(metric).then_some(())
+        });
+    };
+    let first = send(&"a".repeat(16_000));
+    until_there("weir_host_in_progress 1");
+    let mut second = send("b");
+    until_there("weir_host_in_progress 2");
+    drop(first);
+    second.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut answer = String::new();
+    second.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
 #[test]
 fn an_answer_tells_what_it_took_and_what_is_left() {
     // Eight tokens of prompt are read for 200 ms.
