@@ -57,6 +57,9 @@ pub struct Engine {
     /// Ends of decodes.
     decodes: BTreeSet<(Duration, SequenceId)>,
     delay: RecentDelay,
+    /// Prompts that have been read, until the caller advances, and those that it has been told of.
+    read: Vec<(SequenceId, Spent)>,
+    told: Vec<(SequenceId, Spent)>,
     ended: Vec<(SequenceId, Spent)>,
 }
 
@@ -80,6 +83,8 @@ impl Engine {
             prefill: None,
             decodes: BTreeSet::new(),
             delay: RecentDelay::default(),
+            read: Vec::new(),
+            told: Vec::new(),
             ended: Vec::new(),
         }
     }
@@ -124,7 +129,15 @@ impl Engine {
     /// The sequences that have ended up to `now` and were not told yet, in order.
     pub fn advance(&mut self, now: Duration) -> Vec<(SequenceId, Spent)> {
         self.catch_up(now);
+        self.told = std::mem::take(&mut self.read);
         std::mem::take(&mut self.ended)
+    }
+
+    /// The sequences of which the last [`Engine::advance`] was the first after the end of their prefill, in order:
+    /// their first token is there. One that was cancelled since its prefill may be among them.
+    #[must_use]
+    pub fn begun_to_write(&self) -> &[(SequenceId, Spent)] {
+        &self.told
     }
 
     /// When something happens next.
@@ -223,6 +236,7 @@ impl Engine {
             let block_bytes = self.settings.block_tokens * BYTES_PER_TOKEN;
             running.read(&mut self.cache, block_bytes);
             self.decodes.insert((at + running.spent().decode, id));
+            self.read.push((id, *running.spent()));
         }
     }
 

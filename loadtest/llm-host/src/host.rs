@@ -14,7 +14,7 @@ use crate::kv_events::Publisher;
 use crate::load::Load;
 use crate::sequence::{Refused, Sequence, SequenceId, Spent};
 
-/// An answer, and the load when it was complete.
+/// What an answer took, or will take, and the load at that time.
 pub type Answer = (Spent, Load);
 
 /// One host. Held for the length of a look, the lock never waits for long.
@@ -30,7 +30,14 @@ pub struct Host {
 #[derive(Debug)]
 struct Desk {
     engine: Engine,
-    callers: HashMap<SequenceId, oneshot::Sender<Answer>>,
+    callers: HashMap<SequenceId, Caller>,
+}
+
+#[derive(Debug)]
+struct Caller {
+    /// None once it has been told.
+    first_token: Option<oneshot::Sender<Answer>>,
+    answer: oneshot::Sender<Answer>,
 }
 
 /// A sequence under way. Dropping it before its end cancels it.
@@ -38,6 +45,7 @@ struct Desk {
 pub struct UnderWay {
     host: Arc<Host>,
     id: SequenceId,
+    first_token: oneshot::Receiver<Answer>,
     answer: oneshot::Receiver<Answer>,
 }
 
@@ -47,6 +55,19 @@ pub struct UnderWay {
 pub struct Gone;
 
 impl UnderWay {
+    /// Waits for the first token: the prompt has been read. To be asked once.
+    ///
+    /// # Errors
+    /// The host has stopped.
+    pub async fn first_token(&mut self) -> Result<Answer, Gone> {
+        (&mut self.first_token).await.map_err(|_| Gone)
+    }
+
+    /// Waits until so long after the host's origin.
+    pub async fn until(&self, at: Duration) {
+        sleep_until(self.host.origin + at).await;
+    }
+
     /// Waits for the end.
     ///
     /// # Errors
@@ -95,13 +116,19 @@ impl Host {
     pub fn submit(self: &Arc<Self>, sequence: Sequence) -> Result<UnderWay, Refused> {
         let mut desk = self.desk();
         let id = desk.engine.submit(self.now(), sequence)?;
-        let (caller, answer) = oneshot::channel();
+        let (read, first_token) = oneshot::channel();
+        let (written, answer) = oneshot::channel();
+        let caller = Caller {
+            first_token: Some(read),
+            answer: written,
+        };
         desk.callers.insert(id, caller);
         drop(desk);
         self.changed.notify_one();
         Ok(UnderWay {
             host: Arc::clone(self),
             id,
+            first_token,
             answer,
         })
     }
@@ -134,11 +161,19 @@ impl Host {
     fn tell(&self) -> Option<Duration> {
         let mut desk = self.desk();
         let now = self.now();
-        for (id, spent) in desk.engine.advance(now) {
-            let load = desk.engine.load(now);
-            if let Some(caller) = desk.callers.remove(&id) {
-                // One that left in this instant is no error.
-                let _ = caller.send((spent, load));
+        let ended = desk.engine.advance(now);
+        let load = desk.engine.load(now);
+        let Desk { engine, callers } = &mut *desk;
+        // A caller that left in this instant is no error.
+        for (id, spent) in engine.begun_to_write() {
+            let caller = callers.get_mut(id);
+            if let Some(told) = caller.and_then(|caller| caller.first_token.take()) {
+                let _ = told.send((*spent, load.clone()));
+            }
+        }
+        for (id, spent) in ended {
+            if let Some(caller) = callers.remove(&id) {
+                let _ = caller.answer.send((spent, load.clone()));
             }
         }
         let changes = desk.engine.take_changes();

@@ -11,6 +11,7 @@
 //! [`Engine`] is the model: it reads no clock and does no I/O, the caller passes `now` (monotonic,
 //! from any origin). [`server`] puts HTTP around it, in the manner of vLLM.
 
+pub mod chat;
 pub mod engine;
 pub mod host;
 pub mod key;

@@ -35,17 +35,16 @@ pub struct Prompt {
 impl Prompt {
     /// Cuts a text into blocks of so many tokens.
     #[must_use]
-    pub fn of(text: &str, block_tokens: usize) -> Self {
-        let pieces = text
-            .as_bytes()
-            .chunks_exact(block_tokens.max(1) * BYTES_PER_TOKEN);
+    pub fn of(text: impl AsRef<[u8]>, block_tokens: usize) -> Self {
+        let text = text.as_ref();
+        let pieces = text.chunks_exact(block_tokens.max(1) * BYTES_PER_TOKEN);
         let mut before = 0;
         let chained = pieces.map(|piece| {
             before = xxh64(piece, before);
             BlockId(before)
         });
         Self {
-            text: text.as_bytes().into(),
+            text: text.into(),
             blocks: chained.collect(),
             tokens: text.len().div_ceil(BYTES_PER_TOKEN) as u64,
         }
@@ -59,8 +58,8 @@ mod tests {
     #[test]
     fn equal_beginnings_have_equal_blocks_and_a_difference_changes_all_that_follow() {
         let text = |parts: &[&str]| parts.iter().map(|part| part.repeat(8)).collect::<String>();
-        let one = Prompt::of(&text(&["a", "b", "c"]), 2);
-        let other = Prompt::of(&text(&["a", "x", "c"]), 2);
+        let one = Prompt::of(text(&["a", "b", "c"]), 2);
+        let other = Prompt::of(text(&["a", "x", "c"]), 2);
         assert_eq!(one.blocks.len(), 3);
         assert_eq!(one.blocks[0], other.blocks[0]);
         assert!(one.blocks[1] != other.blocks[1] && one.blocks[2] != other.blocks[2]);

@@ -3,6 +3,9 @@
 
 mod completion;
 mod failure;
+mod request;
+mod stream;
+mod written;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,6 +54,8 @@ pub async fn serve(listener: TcpListener, app: App, max_body_bytes: usize) -> st
     });
     let router = Router::new()
         .route("/v1/completions", post(completion::complete))
+        .route("/v1/chat/completions", post(completion::chat))
+        .route("/v1/models", get(models))
         .route("/metrics", get(metrics))
         .route("/cache", get(cache))
         .method_not_allowed_fallback(async || Failure::method())
@@ -58,6 +63,10 @@ pub async fn serve(listener: TcpListener, app: App, max_body_bytes: usize) -> st
         .layer(DefaultBodyLimit::max(max_body_bytes))
         .with_state(Arc::new(app));
     axum::serve(listener, router).await
+}
+
+async fn models(State(app): State<Arc<App>>) -> Response {
+    axum::Json(written::models(&app.model)).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {

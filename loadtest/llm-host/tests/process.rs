@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -137,13 +137,13 @@ fn what_is_no_completion_is_refused_with_the_reason() {
     let long = json!({"model": "m", "prompt": "x".repeat(300)}).to_string();
     let big = json!({"model": "m", "prompt": "x".repeat(100), "max_tokens": 3}).to_string();
     let good = r#"{"model":"m","prompt":"x"}"#;
-    let post = "/v1/completions";
+    let (post, chat) = ("/v1/completions", "/v1/chat/completions");
     for (answer, status, reason) in [
         (ask("POST", post, "", "{oops"), 400, "no completion: "),
         (
             ask("POST", post, "", r#"{"model":"m"}"#),
             400,
-            "missing field `prompt`",
+            "prompt: is missing",
         ),
         (
             ask("POST", post, "", r#"{"model":"m","prompt":7}"#),
@@ -160,15 +160,11 @@ fn what_is_no_completion_is_refused_with_the_reason() {
             404,
             "model: there is no",
         ),
+        (ask("POST", chat, "", good), 400, "messages: are missing"),
         (
-            ask(
-                "POST",
-                post,
-                "",
-                r#"{"model":"m","prompt":"x","stream":true}"#,
-            ),
+            ask("POST", chat, "", r#"{"model":"m","messages":[]}"#),
             400,
-            "stream: ",
+            "messages: there are none",
         ),
         (
             ask("POST", post, "x-weir-key: \r\n", good),
@@ -259,6 +255,129 @@ fn an_answer_tells_what_it_took_and_what_is_left() {
         answer
             .head
             .contains("endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0")
+    );
+}
+
+/// What a caller of a stream reads, as it comes.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn of(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// The next one's data; none at the end.
+    fn next(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some(data.trim_end().to_owned());
+            }
+        }
+    }
+}
+
+fn is_idle(hosts: &Hosts) -> Option<()> {
+    let page = hosts.get(0, "/metrics");
+    let idle = page.contains("weir_host_in_progress 0");
+    (idle && page.contains("vllm:kv_cache_usage_perc{model_name=\"m\"} 0.0")).then_some(())
+}
+
+#[test]
+fn a_stream_has_the_events_of_its_api() {
+    let hosts = Hosts::start(1, &["--speed-up", "1000"]);
+    let ask = |path: &str, mut body: Value, tokens: u64| {
+        body["model"] = json!("m");
+        body["max_tokens"] = json!(tokens);
+        let whole = hosts.ask(0, "POST", path, "", &body.to_string()).body;
+        body["stream"] = json!(true);
+        body["stream_options"] = json!({ "include_usage": true });
+        let mut events = Events::of(hosts.send(0, "POST", path, "", &body.to_string()));
+        let mut data: Vec<String> = std::iter::from_fn(|| events.next()).collect();
+        assert_eq!(data.pop().unwrap(), "[DONE]");
+        let parse = |text: &String| -> Value { serde_json::from_str(text).unwrap() };
+        let mut chunks: Vec<Value> = data.iter().map(parse).collect();
+        let used = chunks.pop().unwrap();
+        assert_eq!(
+            (&used["choices"], &used["usage"]["completion_tokens"]),
+            (&json!([]), &json!(tokens))
+        );
+        let last = chunks.pop().unwrap();
+        assert_eq!(last["choices"][0]["finish_reason"], "length");
+        assert!(
+            chunks
+                .iter()
+                .all(|chunk| chunk["choices"][0]["finish_reason"].is_null())
+        );
+        (parse(&whole), chunks)
+    };
+    let text = |chunks: &[Value], at: &str| -> String {
+        let texts = chunks
+            .iter()
+            .map(|chunk| chunk.pointer(at).unwrap().as_str().unwrap());
+        texts.collect()
+    };
+    let (whole, chunks) = ask("/v1/completions", json!({ "prompt": "x" }), 3);
+    assert_eq!(
+        (chunks.len(), &chunks[0]["object"]),
+        (3, &json!("text_completion"))
+    );
+    assert_eq!(
+        text(&chunks, "/choices/0/text"),
+        whole["choices"][0]["text"]
+    );
+    let messages = json!({ "messages": [{ "role": "user", "content": "x" }] });
+    let (whole, chunks) = ask("/v1/chat/completions", messages, 1000);
+    assert_eq!(
+        (chunks.len(), &chunks[0]["object"]),
+        (63, &json!("chat.completion.chunk"))
+    );
+    assert_eq!(whole["object"], "chat.completion");
+    assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
+    let message = &whole["choices"][0]["message"]["content"];
+    assert_eq!(text(&chunks, "/choices/0/delta/content"), *message);
+    assert_eq!(hosts.log().len(), 4);
+    let models: Value = serde_json::from_str(&hosts.get(0, "/v1/models")).unwrap();
+    assert_eq!(models["data"][0]["id"], "m");
+}
+
+/// Each answer takes a thousand seconds, so that nobody comes to its end.
+#[test]
+fn a_stream_begins_before_its_end_and_frees_what_it_held_when_its_caller_leaves() {
+    let hosts = Hosts::start(1, &["--decode-ms-per-token", "1000"]);
+    let body =
+        json!({ "model": "m", "prompt": "x".repeat(80), "max_tokens": 1000, "stream": true });
+    let mut events = Events::of(hosts.send(0, "POST", "/v1/completions", "", &body.to_string()));
+    assert!(events.next().unwrap().contains("EMULATED"));
+    assert!(is_idle(&hosts).is_none() && hosts.log().is_empty());
+    drop(events);
+    until("an idle host", || is_idle(&hosts));
+    assert!(hosts.log().is_empty(), "nobody was answered");
+}
+
+#[test]
+fn a_chat_that_goes_on_finds_what_was_read_of_it() {
+    let hosts = Hosts::start(1, &["--speed-up", "1e6"]);
+    let ask = |talk: &[Value]| {
+        let body = json!({ "model": "m", "messages": talk }).to_string();
+        let answer = hosts.ask(0, "POST", "/v1/chat/completions", "", &body);
+        [
+            answer.number("x-worker-blocks"),
+            answer.number("x-worker-hit-blocks"),
+        ]
+    };
+    let said = |role: &str| json!({ "role": role, "content": "sixteen letters.".repeat(4) });
+    let mut talk = vec![said("user")];
+    let [first, _] = ask(&talk);
+    talk.extend([said("assistant"), said("user")]);
+    let [all, found] = ask(&talk);
+    assert!(
+        first >= 8 && found >= first && all > 2 * found,
+        "{first} {found} {all}"
     );
 }
 

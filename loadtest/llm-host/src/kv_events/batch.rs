@@ -9,6 +9,7 @@ use rmp::encode::{
 };
 use serde_json::{Value, json};
 
+use crate::chat::{END, START};
 use crate::prefix_cache::Change;
 use crate::prompt::{BYTES_PER_TOKEN, BlockId};
 
@@ -119,7 +120,7 @@ fn hashes(out: &mut impl Write, blocks: &[BlockId]) -> Written {
     Ok(())
 }
 
-/// The tokenizer of these tokens: 256, each a byte, in GPT-2's letters.
+/// The tokenizer of these tokens: 256, each a byte, in GPT-2's letters, but for a chat's marks.
 #[must_use]
 pub fn tokenizer_json() -> Value {
     let mut others = 0x100..;
@@ -127,11 +128,15 @@ pub fn tokenizer_json() -> Value {
         b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => Some(char::from(byte)),
         _ => others.next().and_then(char::from_u32),
     };
+    let marks = [START, END];
     let letters = (0..=u8::MAX).filter_map(|byte| Some((letter(byte)?.to_string(), byte)));
-    let vocab: BTreeMap<String, u8> = letters.collect();
+    let is_text = |(_, byte): &(String, u8)| marks.iter().all(|mark| mark.byte != *byte);
+    let vocab: BTreeMap<String, u8> = letters.filter(is_text).collect();
+    let added =
+        marks.map(|mark| json!({ "id": mark.byte, "content": mark.written, "special": true }));
     json!({
         "version": "1.0",
-        "added_tokens": [],
+        "added_tokens": added,
         "decoder": { "type": "ByteLevel" },
         "model": { "type": "BPE", "vocab": vocab, "merges": [] },
     })

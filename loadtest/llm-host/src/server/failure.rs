@@ -5,6 +5,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
+use crate::host::Gone;
 use crate::sequence::Refused;
 
 /// A status and its reason.
@@ -25,7 +26,8 @@ impl Failure {
     }
 
     pub(super) fn path() -> Self {
-        let reason = "the paths are /v1/completions, /metrics and /cache";
+        let reason =
+            "the paths are /v1/completions, /v1/chat/completions, /v1/models, /metrics and /cache";
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
@@ -42,6 +44,12 @@ impl From<Refused> for Failure {
             Refused::TooLong { .. } => StatusCode::BAD_REQUEST,
         };
         Self::new(status, refused)
+    }
+}
+
+impl From<Gone> for Failure {
+    fn from(gone: Gone) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, gone)
     }
 }
 
