@@ -65,28 +65,31 @@ impl Engine {
     }
 
     fn complete(&self, prompt: &str) {
-        let body = request(prompt).to_string();
+        self.post("/v1/completions", &request(prompt));
+    }
+
+    fn post(&self, path: &str, body: &str) {
         let answer = http::send(
             self.at("hosts"),
             &http::Request {
                 method: "POST",
-                path: "/v1/completions",
+                path,
                 headers: &[("content-type", "application/json")],
-                body: &body,
+                body,
             },
         );
         assert_eq!(answer.unwrap().status, "200");
     }
 }
 
-fn request(prompt: &str) -> Value {
-    json!({"model": "m", "prompt": prompt, "max_tokens": 1})
+fn request(prompt: &str) -> String {
+    json!({"model": "m", "prompt": prompt, "max_tokens": 1}).to_string()
 }
 
 /// What a filter reads of a request.
-fn names(prompt: &str) -> Vec<String> {
+fn names(request: &str) -> Vec<String> {
     let mut body = Body::prompt(BLOCK_BYTES);
-    body.read(request(prompt).to_string().as_bytes());
+    body.read(request.as_bytes());
     body.end();
     let names = body.names().into_iter();
     names.map(|name| String::from_utf8(name).unwrap()).collect()
@@ -99,7 +102,12 @@ struct Control {
 
 impl Control {
     fn start(folder: &Path, engine: &Engine) -> Self {
+        Self::start_with(folder, engine, "none")
+    }
+
+    fn start_with(folder: &Path, engine: &Engine, template: &str) -> Self {
         let kv_events = json!({
+            "template": template,
             "port": engine.at("kv_events").port(), "replay_port": engine.at("kv_replays").port(),
             "model": "m", "tokenizer": "tokenizer.json", "block_bytes": BLOCK_BYTES,
         });
@@ -130,7 +138,11 @@ impl Control {
 
     /// How many of a prompt's names the host is known to have, from the first on.
     fn known(&self, prompt: &str) -> Result<usize, String> {
-        let names = names(prompt).join(";");
+        self.known_of(&request(prompt))
+    }
+
+    fn known_of(&self, request: &str) -> Result<usize, String> {
+        let names = names(request).join(";");
         let path = format!("/explain?cluster=c&key_separator=;&key={names}");
         let answer = http::get(self.admin, &path).map_err(|error| error.to_string())?;
         let page: Value = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
@@ -227,4 +239,34 @@ fn what_was_said_before_is_asked_for() {
     engine.complete(&one);
     let control = Control::start(folder.path(), &engine);
     control.until_known(&one, 10);
+}
+
+/// A chat's marks are tokens of the engine, out of which its messages are read.
+#[test]
+fn chats_have_the_names_of_their_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(folder.path(), &[]);
+    // In this order, as clients write them.
+    let said = |role: &str, letter: &str| {
+        let content = letter.repeat(200);
+        format!(r#"{{"role":"{role}","content":"{content}"}}"#)
+    };
+    let chat = |messages: &[String]| {
+        let messages = messages.join(",");
+        format!(r#"{{"model":"m","messages":[{messages}],"max_tokens":1}}"#)
+    };
+    let mut talk = vec![said("system", "a"), said("user", "b")];
+    engine.post("/v1/chat/completions", &chat(&talk));
+    let control = Control::start_with(folder.path(), &engine, "chatml");
+    let begun = names(&chat(&talk)).len();
+    until_there("a chat's names", || {
+        match control.known_of(&chat(&talk))? {
+            known if known == begun => Ok(()),
+            known => Err(format!("{known} of {begun} names")),
+        }
+    });
+    talk.extend([said("assistant", "c"), said("user", "d")]);
+    assert_eq!(control.known_of(&chat(&talk)), Ok(begun), "it begins alike");
+    talk.swap(0, 1);
+    assert_eq!(control.known_of(&chat(&talk)), Ok(0));
 }
