@@ -32,6 +32,8 @@ pub(crate) enum Need {
     Axe,
     /// A browser.
     Chromium,
+    /// A client of language models.
+    Openai,
     /// A discovery client that go-control-plane's types make.
     XdsClient,
     Memcached,

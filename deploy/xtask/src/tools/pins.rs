@@ -38,6 +38,8 @@ pub(super) enum Kind {
     GoFiles(GoFiles),
     /// Debian packages, unpacked and not installed.
     Debian(Debian),
+    /// Packages of Python.
+    Python(Python),
     /// A Java program of this repository that Maven builds.
     Maven(Maven),
     /// A program that is published as a crate.
@@ -65,6 +67,15 @@ pub(super) struct Build {
     pub(super) wheel_bytes: u64,
     pub(super) wheel_sha256: Sum,
     pub(super) file_sha256: Sum,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Python {
+    /// Of what they are there for.
+    pub(super) version: String,
+    /// The file in this repository that pins each of them.
+    pub(super) requirements: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,6 +174,7 @@ impl Pins {
                 Kind::Wheel(wheel) => wheel.check(),
                 Kind::Go(go) => go.check(),
                 Kind::GoFiles(files) => files.check(),
+                Kind::Python(python) => python.check(),
                 Kind::Maven(maven) => maven.check(),
                 Kind::Crate(of) => of.check(),
                 Kind::Debian(debian) => debian.check(),
@@ -192,6 +204,22 @@ impl Wheel {
     /// The build for a platform such as `linux-x86_64`.
     pub(super) fn build(&self, platform: &str) -> Option<&Build> {
         self.builds.iter().find(|build| build.platform == platform)
+    }
+}
+
+impl Python {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(
+            stays_inside(&self.requirements),
+            "requirements `{}` are not a file inside the repository",
+            self.requirements.display()
+        );
+        Ok(())
     }
 }
 
