@@ -22,6 +22,7 @@ mod poison_key;
 mod resets;
 mod slots;
 mod stats;
+mod streams;
 mod tls;
 
 #[path = "../certificates/mod.rs"]

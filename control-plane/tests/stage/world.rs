@@ -227,13 +227,13 @@ impl World {
         Caller::new(self.egress)
     }
 
-    /// Waits until requests are decided by a table that names a host.
+    /// Waits until requests are decided by a table that names a host, be it one without such a path.
     pub(crate) async fn until_tables_decide(&self) {
         let caller = self.caller();
         let decided = async || {
             let answer = caller.send("/", &keyed(0)).await;
             let by_table = !["", "no_table", "no_host", "stale_table"].contains(&&*answer.reason);
-            (answer.status == Some(200) && by_table).then_some(())
+            (matches!(answer.status, Some(200 | 404)) && by_table).then_some(())
         };
         self.until("a table", decided).await;
     }
