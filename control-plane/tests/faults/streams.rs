@@ -178,7 +178,7 @@ async fn a_stream_that_had_to_be_tried_again_is_whole() {
     let world = start(&[engine.address, process::free_address()]).await;
     let mut asked = 0;
     // Until one was sent to the host that is not there.
-    while asked < 5 || world.envoy_metric(RETRIES).await == Some(0.0) {
+    while asked < 5 || world.envoy_metric(RETRIES).await.is_none_or(|n| n == 0.0) {
         let stream = Stream::of(&world, &format!("weir {asked}"), MANY).await;
         let events = stream.rest().await;
         assert_eq!(events.len(), 66, "64 steps, the end and [DONE]: {events:?}");
