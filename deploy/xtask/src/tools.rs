@@ -224,7 +224,10 @@ fn fetch(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let cache = workspace.tools();
     match find(workspace, name)? {
         Kind::Debian(debian) => debian::install(name, &debian, &Client::system(), &cache),
-        Kind::Python(python) => python::install(name, &python, &workspace.root, &cache),
+        Kind::Python(python) => {
+            let client = wheel::Client::python();
+            python::install(name, &python, &client, &workspace.root, &cache)
+        }
         _ => bail!("the tool `{name}` of pins.toml is not made of packages"),
     }
 }

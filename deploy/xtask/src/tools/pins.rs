@@ -215,7 +215,7 @@ impl Python {
             self.version
         );
         ensure!(
-            stays_inside(&self.requirements),
+            stays_inside(&self.requirements) && self.requirements.file_name().is_some(),
             "requirements `{}` are not a file inside the repository",
             self.requirements.display()
         );
@@ -400,6 +400,23 @@ mod tests {
         for path in ["../crds.yaml", "/etc/passwd", ""] {
             let refused = refusal(&files(path));
             assert!(refused.contains("not a path inside"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn requirements_are_a_file_of_the_repository() {
+        let python = |file: &str| {
+            format!(
+                "[[tool]]\nname = \"openai\"\nkind = \"python\"\nversion = \"1\"\nrequirements = \"{file}\""
+            )
+        };
+        assert!(Pins::parse(&python("deploy/tools/openai/requirements.txt")).is_ok());
+        for file in ["../requirements.txt", "/requirements.txt", ""] {
+            let refused = refusal(&python(file));
+            assert!(
+                refused.contains("not a file inside the repository"),
+                "{refused}"
+            );
         }
     }
 

@@ -15,14 +15,14 @@ use crate::tools::temporary::Temporary;
 use weir_stage::command::Run;
 
 /// The Python that fetches and unpacks, as the words of a command.
-pub(super) struct Client(Vec<String>);
+pub(super) struct Client(pub(super) Vec<String>);
 
 impl Client {
     pub(super) fn python() -> Self {
         Self(vec!["python3".into()])
     }
 
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.0[0]);
         command.args(&self.0[1..]);
         command
