@@ -38,6 +38,9 @@ pub struct UnderWay {
 /// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
 const MOST_READING: Duration = Duration::from_secs(600);
 
+/// The host may have this many times what its prompts take on average, as in the filter's estimate.
+const MOST_MEANS: u32 = 2;
+
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
 
@@ -62,6 +65,21 @@ impl UnderWay {
         let before = self.read_at.unwrap_or_default().max(now);
         let after = before.saturating_add(reading);
         self.read_at = Some(after.min(now.saturating_add(MOST_READING)));
+    }
+
+    /// The host said then what waits there and what it does, and reads so long for a prompt on average. Whatever was
+    /// expected, it has no more to read than these and one more may take, twice over; and nothing where it has none.
+    pub fn reads_no_more(&mut self, figures: &Figures, mean: Duration, at: Duration) {
+        let waiting = sum(figures.queued.as_deref().unwrap_or_default());
+        let is_idle = before(figures) == 0 && self.requests.unwrap_or(0) <= 0;
+        let prompts = u32::try_from(waiting).unwrap_or(u32::MAX).saturating_add(1);
+        let most = match is_idle {
+            true => Duration::ZERO,
+            false => mean.saturating_mul(prompts.saturating_mul(MOST_MEANS)),
+        };
+        self.read_at = self
+            .read_at
+            .map(|read_at| read_at.min(at.saturating_add(most)));
     }
 
     /// The host's own figures came; it has `cores`, 0 where unknown.
@@ -317,6 +335,14 @@ mod tests {
             most,
             "a lie has an end"
         );
+        // One more may wait.
+        under_way.reads_no_more(&just_now.figures, second, idle);
+        let waiting = sum(just_now.figures.queued.as_deref().unwrap());
+        let most = 2 * (waiting + 1) * 1_000_000 + 100_000;
+        assert_eq!(work(&under_way, &just_now, idle).0, most);
+        under_way.moved(more(-1));
+        under_way.reads_no_more(&Figures::default(), second, idle);
+        assert_eq!(work(&under_way, &just_now, idle).0, 100_000, "until then");
     }
 
     #[test]
