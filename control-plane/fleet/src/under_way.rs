@@ -38,9 +38,6 @@ pub struct UnderWay {
 /// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
 const MOST_READING: Duration = Duration::from_secs(600);
 
-/// The host may have this many times what its prompts take on average, as in the filter's estimate.
-const MOST_MEANS: u32 = 2;
-
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
 
@@ -67,19 +64,12 @@ impl UnderWay {
         self.read_at = Some(after.min(now.saturating_add(MOST_READING)));
     }
 
-    /// The host said then what waits there and what it does, and reads so long for a prompt on average. Whatever was
-    /// expected, it has no more to read than these and one more may take, twice over; and nothing where it has none.
-    pub fn reads_no_more(&mut self, figures: &Figures, mean: Duration, at: Duration) {
-        let waiting = sum(figures.queued.as_deref().unwrap_or_default());
-        let is_idle = before(figures) == 0 && self.requests.unwrap_or(0) <= 0;
-        let prompts = u32::try_from(waiting).unwrap_or(u32::MAX).saturating_add(1);
-        let most = match is_idle {
-            true => Duration::ZERO,
-            false => mean.saturating_mul(prompts.saturating_mul(MOST_MEANS)),
-        };
-        self.read_at = self
-            .read_at
-            .map(|read_at| read_at.min(at.saturating_add(most)));
+    /// The host said then what it does: what has nothing to do has read all, whatever was expected. More than what waits
+    /// there by its own word callers do not believe, each for itself.
+    pub fn has_read(&mut self, figures: &Figures, at: Duration) {
+        if before(figures) == 0 && self.requests.unwrap_or(0) <= 0 {
+            self.read_at = self.read_at.map(|read_at| read_at.min(at));
+        }
     }
 
     /// The host's own figures came; it has `cores`, 0 where unknown.
@@ -335,13 +325,10 @@ mod tests {
             most,
             "a lie has an end"
         );
-        // One more may wait.
-        under_way.reads_no_more(&just_now.figures, second, idle);
-        let waiting = sum(just_now.figures.queued.as_deref().unwrap());
-        let most = 2 * (waiting + 1) * 1_000_000 + 100_000;
-        assert_eq!(work(&under_way, &just_now, idle).0, most);
+        under_way.has_read(&just_now.figures, idle);
+        assert_eq!(work(&under_way, &just_now, idle).0, most, "it is at work");
         under_way.moved(more(-1));
-        under_way.reads_no_more(&Figures::default(), second, idle);
+        under_way.has_read(&Figures::default(), idle);
         assert_eq!(work(&under_way, &just_now, idle).0, 100_000, "until then");
     }
 

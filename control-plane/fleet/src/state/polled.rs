@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Cost, Serves};
+use weir_policy::Serves;
 
 use super::State;
 use crate::cluster::Cluster;
@@ -45,11 +45,7 @@ impl State {
             if serves == Serves::Prompts {
                 news.read.inspect(|read| cluster.costs.read(*read));
                 news.wrote.inspect(|wrote| cluster.costs.wrote(*wrote));
-                let mean = match cluster.costs.mean().fetch {
-                    Duration::ZERO => Cost::UNTOLD.fetch,
-                    known => known,
-                };
-                host.under_way.reads_no_more(&observed.figures, mean, asked);
+                host.under_way.has_read(&observed.figures, asked);
             }
             let names_other_cores = host.page_cores.says(news.millicores);
             cluster.has_newer_figures |= host.observe(observed, keep) | names_other_cores;
