@@ -11,7 +11,7 @@ pub const MAX_KEYS: usize = 64;
 const SINGLE: usize = 32;
 /// Behind them, each that many stand for twice as many blocks as those before.
 const STEP: usize = 8;
-/// Blocks of a prompt that have a key, or are behind one of a prompt's keys.
+/// Blocks of a prompt that all its keys together stand for.
 pub const MAX_BLOCKS: usize = blocks(MAX_KEYS);
 
 /// How many blocks of a prompt its first keys stand for: 1 to 32, then 34, 36 … 48, 52 … 80, 88 …, up to 272.
