@@ -25,6 +25,7 @@ pub struct Metrics {
     queued: Gauge,
     queuing_delay: Histogram,
     prefill: Histogram,
+    decode: Histogram,
     cached_blocks: Gauge,
     evictions: Counter,
     prompt_tokens: Counter,
@@ -45,6 +46,7 @@ impl Metrics {
             // 0.1 ms to 210 s, like the rule-processing host's.
             queuing_delay: Histogram::new(exponential_buckets(0.0001, 2.0, 22)),
             prefill: Histogram::new(exponential_buckets(0.0001, 2.0, 22)),
+            decode: Histogram::new(exponential_buckets(0.0001, 2.0, 22)),
             cached_blocks: Gauge::default(),
             evictions: Counter::default(),
             prompt_tokens: Counter::default(),
@@ -72,6 +74,9 @@ impl Metrics {
         let read = "Time in which a prompt was read";
         let name = "vllm:request_prefill_time_seconds";
         r.register(name, read, self.prefill.clone());
+        let wrote = "Time in which an answer was written";
+        let name = "vllm:request_decode_time_seconds";
+        r.register(name, wrote, self.decode.clone());
         let usage = "Share of the blocks that running requests hold";
         r.register("vllm:kv_cache_usage_perc", usage, self.kv_usage.clone());
         let label = |name: &'static str, value: String| (Cow::Borrowed(name), Cow::Owned(value));
@@ -122,6 +127,7 @@ impl Metrics {
     pub fn answered(&self, prompt_tokens: u64, spent: &Spent) {
         self.queuing_delay.observe(spent.wait.as_secs_f64());
         self.prefill.observe(spent.prefill.as_secs_f64());
+        self.decode.observe(spent.decode.as_secs_f64());
         self.prompt_tokens.inc_by(prompt_tokens);
         self.hit_tokens.inc_by(spent.hit_tokens);
     }
