@@ -451,21 +451,17 @@ impl News {
 
     /// What counters have risen by, once more.
     fn add_counts(&mut self, other: Self) {
-        let add = |sums: &mut BTreeMap<Rank, u64>, counts: BTreeMap<Rank, u64>| {
-            for (rank, count) in counts {
-                raise(sums.entry(rank).or_default(), count);
+        fn add<K: Ord>(sums: &mut BTreeMap<K, u64>, counts: BTreeMap<K, u64>) {
+            for (key, count) in counts {
+                raise(sums.entry(key).or_default(), count);
             }
-        };
+        }
         add(&mut self.offered, other.offered);
         for (address, counts) in other.admitted {
             add(self.admitted.entry(address).or_default(), counts);
         }
-        for (address, count) in other.unconnected {
-            raise(self.unconnected.entry(address).or_default(), count);
-        }
-        for (address, micros) in other.reading_us {
-            raise(self.reading_us.entry(address).or_default(), micros);
-        }
+        add(&mut self.unconnected, other.unconnected);
+        add(&mut self.reading_us, other.reading_us);
         raise(&mut self.shed, other.shed);
         raise(&mut self.held, other.held);
         self.shares.add(other.shares);

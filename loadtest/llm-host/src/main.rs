@@ -108,48 +108,54 @@ async fn listen(args: &Args) -> anyhow::Result<(Vec<Listeners>, Ports)> {
         .map(|host| Ipv4Addr::LOCALHOST.to_bits() + u32::from(args.kv_events) * host)
         .map(|bits| Ipv4Addr::from_bits(bits).into())
         .collect();
-    let mut http = Vec::new();
-    for (host, ip) in own.iter().enumerate() {
-        let any = SocketAddr::new(*ip, 0);
-        http.push(bind(earlier.hosts.get(host).copied().unwrap_or(any)).await?);
-    }
+    let http = bind_all(&own, &earlier.hosts, |_| 0).await?;
     let mut ports = Ports {
         hosts: addresses(&http)?,
         ..Ports::default()
     };
-    let mut pairs: Vec<Option<(TcpListener, TcpListener)>> = Vec::new();
-    if args.kv_events {
-        let publishers = bind_alike(&own, &earlier.kv_events).await?;
-        let replayers = bind_alike(&own, &earlier.kv_replays).await?;
-        ports.kv_events = addresses(&publishers)?;
-        ports.kv_replays = addresses(&replayers)?;
-        pairs.extend(publishers.into_iter().zip(replayers).map(Some));
-    }
-    pairs.resize_with(http.len(), || None);
-    let both = http.into_iter().zip(pairs);
+    let kv_events: Vec<_> = match args.kv_events {
+        true => {
+            let publishers = bind_alike(&own, &earlier.kv_events).await?;
+            let replayers = bind_alike(&own, &earlier.kv_replays).await?;
+            ports.kv_events = addresses(&publishers)?;
+            ports.kv_replays = addresses(&replayers)?;
+            publishers.into_iter().zip(replayers).map(Some).collect()
+        }
+        false => http.iter().map(|_| None).collect(),
+    };
+    let both = http.into_iter().zip(kv_events);
     let listeners = both.map(|(http, kv_events)| Listeners { http, kv_events });
     Ok((listeners.collect(), ports))
 }
 
 /// Where all hosts were before, else on one port that is free at all of their addresses.
 async fn bind_alike(own: &[IpAddr], earlier: &[SocketAddr]) -> anyhow::Result<Vec<TcpListener>> {
-    const TRIES: usize = 20;
-    let mut last = None;
-    for _ in 0..TRIES {
-        let mut bound: Vec<TcpListener> = Vec::new();
-        for (host, ip) in own.iter().enumerate() {
-            let first = bound.first().map(TcpListener::local_addr).transpose()?;
-            let alike = SocketAddr::new(*ip, first.map_or(0, |first| first.port()));
-            match bind(earlier.get(host).copied().unwrap_or(alike)).await {
-                Ok(listener) => bound.push(listener),
-                Err(error) => last = Some(error),
-            }
-        }
-        if bound.len() == own.len() {
-            return Ok(bound);
+    // The first one's may be taken at the address of another.
+    let mut tries = 20;
+    loop {
+        match bind_all(own, earlier, |first| first).await {
+            Err(_) if tries > 1 => tries -= 1,
+            done => return done,
         }
     }
-    Err(last.unwrap_or_else(|| anyhow::anyhow!("no port is free at all addresses of hosts")))
+}
+
+/// Where hosts were before, else at the port that is made of the first one's, which is any.
+async fn bind_all(
+    own: &[IpAddr],
+    earlier: &[SocketAddr],
+    port: impl Fn(u16) -> u16,
+) -> anyhow::Result<Vec<TcpListener>> {
+    let (mut bound, mut first) = (Vec::new(), 0);
+    for (host, ip) in own.iter().enumerate() {
+        let free = SocketAddr::new(*ip, port(first));
+        let listener = bind(earlier.get(host).copied().unwrap_or(free)).await?;
+        if host == 0 {
+            first = listener.local_addr()?.port();
+        }
+        bound.push(listener);
+    }
+    Ok(bound)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -293,11 +293,10 @@ impl Caller {
             return None;
         }
         self.see_tables(now);
-        let (id, _) = self.names[host];
+        let (id, ref address) = self.names[host];
         let reading = self.cluster.assigned(id, request, now);
         if !reading.is_zero() {
-            let address = self.names[host].1.clone();
-            let sum = self.news.reading_us.entry(address).or_default();
+            let sum = self.news.reading_us.entry(address.clone()).or_default();
             *sum += reading.as_micros() as u64;
         }
         self.admitted.push((host, request.rank));

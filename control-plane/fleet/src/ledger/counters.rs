@@ -288,13 +288,22 @@ impl Host {
         refused: &mut Tally,
     ) {
         let address = &record.address;
-        let rose = rise(&mut self.unconnected, record.unconnected);
-        if rose > 0 && counts {
-            raise(news.unconnected.entry(address.clone()).or_default(), rose);
-        }
-        let rose = rise(&mut self.reading_us, record.reading_us);
-        if rose > 0 && counts {
-            raise(news.reading_us.entry(address.clone()).or_default(), rose);
+        for (counter, new, sums) in [
+            (
+                &mut self.unconnected,
+                record.unconnected,
+                &mut news.unconnected,
+            ),
+            (
+                &mut self.reading_us,
+                record.reading_us,
+                &mut news.reading_us,
+            ),
+        ] {
+            let rose = rise(counter, new);
+            if rose > 0 && counts {
+                raise(sums.entry(address.clone()).or_default(), rose);
+            }
         }
         let outcomes = [
             record.ok,

@@ -43,8 +43,12 @@ impl State {
             }
             let serves = cluster.config.policy.serves;
             if serves == Serves::Prompts {
-                news.read.inspect(|read| cluster.costs.read(*read));
-                news.wrote.inspect(|wrote| cluster.costs.wrote(*wrote));
+                if let Some(read) = news.read {
+                    cluster.costs.read(read);
+                }
+                if let Some(wrote) = news.wrote {
+                    cluster.costs.wrote(wrote);
+                }
                 host.under_way.has_read(&observed.figures, asked);
             }
             let names_other_cores = host.page_cores.says(news.millicores);

@@ -185,13 +185,17 @@ impl Pins {
     }
 }
 
+fn check_version(version: &str) -> Result<()> {
+    ensure!(
+        is_one_file_name(version),
+        "version `{version}` is not plain"
+    );
+    Ok(())
+}
+
 impl Wheel {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         ensure!(
             stays_inside(&self.file),
             "file `{}` is not a path inside the wheel",
@@ -209,11 +213,7 @@ impl Wheel {
 
 impl Python {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         ensure!(
             stays_inside(&self.requirements) && self.requirements.file_name().is_some(),
             "requirements `{}` are not a file inside the repository",
@@ -225,22 +225,13 @@ impl Python {
 
 impl Crate {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
-        Ok(())
+        check_version(&self.version)
     }
 }
 
 impl Maven {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         ensure!(
             stays_inside(&self.project),
             "project `{}` is not a folder inside the repository",
@@ -252,11 +243,7 @@ impl Maven {
 
 impl Go {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         ensure!(
             stays_inside(&self.module),
             "module `{}` is not a folder inside the repository",
@@ -274,11 +261,7 @@ impl Go {
 
 impl GoFiles {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         let paths = self.files.iter().map(|file| &file.path);
         for path in paths.chain([&self.module]) {
             ensure!(
@@ -293,11 +276,7 @@ impl GoFiles {
 
 impl Debian {
     fn check(&self) -> Result<()> {
-        ensure!(
-            is_one_file_name(&self.version),
-            "version `{}` is not plain",
-            self.version
-        );
+        check_version(&self.version)?;
         ensure!(!self.packages.is_empty(), "there is no [[tool.package]]");
         for Package { name, version, .. } in &self.packages {
             // It is a word of a command.

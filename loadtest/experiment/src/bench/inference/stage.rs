@@ -20,7 +20,6 @@ use weir_stage::usage::Process;
 use crate::bench::epp::{self, Epp};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::way::Way;
-
 use crate::bench::reasons::Reasons;
 use crate::bench::setting::Setting;
 use crate::bench::weir;
@@ -83,10 +82,8 @@ impl Stage {
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
                 asked = Some(control.process);
-                let (xds, key) = (
-                    control.xds,
-                    json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"}),
-                );
+                let xds = control.xds;
+                let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
                 match way.reads_prompts() {
                     true => {
                         Box::new(move |node| weir::prompt_sidecar(node, programs, &key, hosts, xds))
