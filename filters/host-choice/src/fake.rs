@@ -36,6 +36,7 @@ struct Proxy {
     metrics: Vec<(String, i64)>,
     streams: Vec<FakeStream>,
     has_no_upstream: bool,
+    opens_no_streams: bool,
 }
 
 /// A stream that the filter has opened. Its number is its place among all of them.
@@ -68,6 +69,11 @@ impl FakeHost {
     /// From now on no stream can be opened, or can again.
     pub(crate) fn set_upstream(&self, is_there: bool) {
         self.0.borrow_mut().has_no_upstream = !is_there;
+    }
+
+    /// Whether VMs that are configured from now on can open streams.
+    pub(crate) fn set_opens_streams(&self, can: bool) {
+        self.0.borrow_mut().opens_no_streams = !can;
     }
 
     /// Before the next write by compare-and-swap another VM writes this.
@@ -164,6 +170,10 @@ impl Host for FakeHost {
         let proxy = self.0.borrow();
         let (_, value) = proxy.metrics.get(id as usize)?;
         Some(*value as u64)
+    }
+
+    fn opens_streams(&self) -> bool {
+        !self.0.borrow().opens_no_streams
     }
 
     fn open_stream(

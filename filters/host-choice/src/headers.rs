@@ -50,7 +50,7 @@ impl Headers {
 }
 
 /// This form, of names and values.
-pub fn serialize<N: AsRef<str>, V: AsRef<[u8]>>(headers: &[(N, V)]) -> Vec<u8> {
+pub fn serialize<N: AsRef<[u8]>, V: AsRef<[u8]>>(headers: &[(N, V)]) -> Vec<u8> {
     let texts = headers.iter();
     let texts = texts.map(|(name, value)| name.as_ref().len() + value.as_ref().len());
     let mut bytes = Vec::with_capacity(4 + 10 * headers.len() + texts.sum::<usize>());
@@ -60,7 +60,7 @@ pub fn serialize<N: AsRef<str>, V: AsRef<[u8]>>(headers: &[(N, V)]) -> Vec<u8> {
         bytes.extend((value.as_ref().len() as u32).to_le_bytes());
     }
     for (name, value) in headers {
-        for text in [name.as_ref().as_bytes(), value.as_ref()] {
+        for text in [name.as_ref(), value.as_ref()] {
             bytes.extend(text);
             bytes.push(0);
         }

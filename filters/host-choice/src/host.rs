@@ -75,6 +75,11 @@ pub trait Host: Clone {
     /// The value of a counter or gauge.
     fn metric(&self, id: u32) -> Option<u64>;
 
+    /// Whether this VM can open streams; all can where nothing is said.
+    fn opens_streams(&self) -> bool {
+        true
+    }
+
     /// Opens a bidirectional gRPC stream (service, method) to an Envoy cluster, with metadata.
     fn open_stream(
         &self,

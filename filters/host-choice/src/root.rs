@@ -62,7 +62,8 @@ impl<H: Host> Root<H> {
             let again = vm.configured(hash, &config, now);
             self.generation = shared::generation(host, hash, again);
             // One that has nowhere to get tables from leaves the lease to those that have.
-            if config.role == Role::Caller && config.control_cluster.is_some() {
+            let has_server = config.role == Role::Caller && config.control_cluster.is_some();
+            if has_server && host.opens_streams() {
                 vm.add_contender(self.id, self.generation);
             }
         });
@@ -78,6 +79,12 @@ impl<H: Host> Root<H> {
     pub fn role(&self) -> Role {
         let plugin = self.plugin.as_ref();
         plugin.map_or(Role::Caller, |plugin| plugin.config.role)
+    }
+
+    /// Whether requests that are paused wait for their bodies: for their key, or at their host.
+    pub fn reads_bodies(&self) -> bool {
+        let config = self.plugin.as_ref().map(|plugin| &plugin.config);
+        config.is_some_and(|config| config.role != Role::Caller || config.reads_bodies())
     }
 
     /// What requests share with it; none before it is configured.
@@ -107,6 +114,14 @@ impl<H: Host> Root<H> {
         }
         let is_any_late = late(&plugin.vm, &select, now);
         release(&plugin.vm, select, now) || is_any_late
+    }
+
+    /// Nothing is under way in this VM any more, and it gets no ticks until something is: it writes its record now. Gives
+    /// back where that is, for [`renew`].
+    pub fn on_idle(&mut self) -> Option<String> {
+        let vm = &self.plugin.as_ref()?.vm;
+        let now = vm.host().now();
+        vm.enter(|vm| vm.idle(now)).flatten()
     }
 
     /// A message came through a stream.
@@ -189,6 +204,11 @@ impl<H: Host> Root<H> {
             _ => {}
         }
     }
+}
+
+/// Keeps the record of a VM without ticks ([`Root::on_idle`]) from expiring.
+pub fn renew(host: &impl Host, record: &str) {
+    shared::renew_record(host, record);
 }
 
 #[cfg(test)]

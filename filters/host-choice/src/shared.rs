@@ -150,7 +150,7 @@ pub(crate) fn record(
     slot: u32,
     seen: Option<u32>,
 ) -> Option<(Option<VmRecord>, u32)> {
-    let (value, cas) = host.shared(&key(&format!("vm/{slot}")))?;
+    let (value, cas) = host.shared(&record_key(slot))?;
     if seen == Some(cas) {
         return Some((None, cas));
     }
@@ -159,7 +159,29 @@ pub(crate) fn record(
 
 /// Writes the VM's own record.
 pub(crate) fn set_record(host: &impl Host, slot: u32, record: &VmRecord) {
-    let _ = host.set_shared(&key(&format!("vm/{slot}")), &record.encode_to_vec(), None);
+    let _ = host.set_shared(&record_key(slot), &record.encode_to_vec(), None);
+}
+
+/// Where the record in a slot is.
+pub(crate) fn record_key(slot: u32) -> String {
+    key(&format!("vm/{slot}"))
+}
+
+/// Writes a record again, as of now, unless its VM does in the meantime.
+pub(crate) fn renew_record(host: &impl Host, key: &str) {
+    let Some((value, cas)) = host.shared(key) else {
+        return;
+    };
+    let Ok(record) = VmRecord::decode(value.as_slice()) else {
+        return;
+    };
+    let now = host.now().as_nanos() as u64;
+    let renewed = VmRecord {
+        published_ns: now,
+        deadline_ns: now + record.deadline_ns.saturating_sub(record.published_ns),
+        ..record
+    };
+    let _ = host.set_shared(key, &renewed.encode_to_vec(), Some(cas));
 }
 
 /// The index and the number that changes with it, unless that number is `seen`.

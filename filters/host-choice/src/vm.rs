@@ -175,11 +175,23 @@ impl<H: Host> Vm<H> {
         self.read_resources(now);
         // Roots of one VM share it: the first to tick does the work.
         if now.saturating_sub(self.published) >= PUBLISH_INTERVAL {
-            self.published = now;
-            let slots = shared::slots(&self.host);
-            self.publish(&slots, now);
-            self.read_peers(&slots, now);
+            self.meet(now);
         }
+    }
+
+    /// Nothing is under way, and no tick comes until something is: writes the own record. Says where that is.
+    pub(crate) fn idle(&mut self, now: Duration) -> Option<String> {
+        self.take_back();
+        self.meet(now);
+        self.slot.map(shared::record_key)
+    }
+
+    /// Shows the own record to the others, and looks at theirs.
+    fn meet(&mut self, now: Duration) {
+        self.published = now;
+        let slots = shared::slots(&self.host);
+        self.publish(&slots, now);
+        self.read_peers(&slots, now);
     }
 
     /// Reads what the index says is new.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use weir_tables::v1;
+
 use super::*;
 use crate::disposition::Action;
 use crate::fake::{CONTROL, FakeHost, FakeRequest, RULES, Worker, holding};
@@ -112,6 +114,54 @@ fn a_root_without_a_control_cluster_leaves_the_lease_to_others() {
     assert_eq!((lease(&host), host.streams().len()), (None, 0));
     Worker::of(&host, RULES).tick(50);
     assert_eq!(open_streams(&host), 1);
+}
+
+#[test]
+fn a_vm_that_can_open_no_streams_leaves_the_lease_to_others() {
+    let host = FakeHost::default();
+    host.set_opens_streams(false);
+    let mut silent = Worker::of(&host, RULES);
+    silent.tick(50);
+    assert_eq!((lease(&host), host.streams().len()), (None, 0));
+    host.set_opens_streams(true);
+    Worker::of(&host, RULES).tick(50);
+    assert_eq!(open_streams(&host), 1);
+}
+
+#[test]
+fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_renewed() {
+    let table = holding(1, 4096);
+    let mut worker = Worker::with(&table);
+    let mut other = Worker::of(&worker.host, RULES);
+    let request = FakeRequest::new(&[]);
+    let (mut exchange, action) = worker.ask(7, &request);
+    assert_eq!(action, Action::Continue);
+    worker.tick(100);
+    other.tick(100);
+    // Too soon for a tick's record.
+    exchange.on_end(&request);
+    let record = worker.root.on_idle().expect("it has a slot");
+    let in_flight = |record: &str| {
+        let (bytes, _) = worker.host.shared(record).unwrap();
+        let record = <v1::VmRecord as prost::Message>::decode(bytes.as_slice()).unwrap();
+        let hosts = record.clusters.iter().flat_map(|cluster| &cluster.hosts);
+        (hosts.map(|host| host.in_flight).sum::<u32>(), record)
+    };
+    let (left, before) = in_flight(&record);
+    assert_eq!(left, 0);
+    // Longer than a record lives.
+    for _ in 0..10 {
+        worker.host.pass(Duration::from_secs(1));
+        renew(&worker.host, &record);
+    }
+    let (left, after) = in_flight(&record);
+    assert_eq!((left, after.clusters == before.clusters), (0, true));
+    assert!(!shared::expired(&after, worker.host.now()));
+    assert!(shared::expired(&before, worker.host.now()));
+    // What its VM writes in between stays.
+    worker.host.race(&record, b"newer");
+    renew(&worker.host, &record);
+    assert_eq!(worker.host.shared(&record).unwrap().0, b"newer");
 }
 
 #[test]

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request in Envoy, until it is destroyed there.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use weir_filter::headers::Headers;
+use weir_filter::host::{Failed, Map, Number, RequestHost, Response, Text};
+
+use crate::abi::{Filter, attribute};
+use crate::worker::Request;
+
+const GONE: Failed = Failed(1);
+
+/// The way to a request; every copy knows when Envoy has destroyed it.
+#[derive(Clone)]
+pub(crate) struct InEnvoy(Rc<Known>);
+
+struct Known {
+    filter: Cell<Option<Filter>>,
+    /// What an answer of the filter's own says, before Envoy has it.
+    answer: RefCell<Option<Vec<(String, String)>>>,
+    request: Weak<Request>,
+}
+
+impl InEnvoy {
+    pub(crate) fn new(filter: Filter, request: Weak<Request>) -> Self {
+        Self(Rc::new(Known {
+            filter: Cell::new(Some(filter)),
+            answer: RefCell::default(),
+            request,
+        }))
+    }
+
+    pub(crate) fn filter(&self) -> Option<Filter> {
+        self.0.filter.get()
+    }
+
+    /// Envoy has destroyed it.
+    pub(crate) fn is_destroyed(&self) {
+        self.0.filter.set(None);
+    }
+
+    /// Sets a header of an answer that Envoy does not have yet; says whether there is one.
+    fn set_in_answer(&self, name: &str, value: Option<&str>) -> bool {
+        let mut answer = self.0.answer.borrow_mut();
+        let Some(headers) = &mut *answer else {
+            return false;
+        };
+        headers.retain(|(known, _)| known != name);
+        headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+        true
+    }
+}
+
+impl RequestHost for InEnvoy {
+    fn headers(&self, map: Map) -> Result<Headers, Failed> {
+        let headers = self.filter().and_then(|filter| filter.headers(map as u32));
+        headers.map(Headers::new).ok_or(GONE)
+    }
+
+    fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed> {
+        Ok(self.filter().ok_or(GONE)?.body(from, most))
+    }
+
+    fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {
+        let filter = self.filter().ok_or(GONE)?;
+        if map == Map::Response && self.set_in_answer(name, value) {
+            return Ok(());
+        }
+        let is_set = filter.set_header(map as u32, name, value);
+        is_set.then_some(()).ok_or(GONE)
+    }
+
+    fn text(&self, text: Text) -> Option<Vec<u8>> {
+        self.filter()?.text(match text {
+            Text::Cluster => attribute::CLUSTER_NAME,
+            Text::Caller => attribute::SOURCE_ADDRESS,
+            Text::CallerUri => attribute::URI_SAN_PEER_CERTIFICATE,
+            Text::Upstream => attribute::UPSTREAM_ADDRESS,
+        })
+    }
+
+    fn number(&self, number: Number) -> Option<u64> {
+        let filter = self.filter()?;
+        match number {
+            Number::MutualTls => filter.is(attribute::CONNECTION_MTLS).map(u64::from),
+            Number::Attempts => filter.number(attribute::REQUEST_ATTEMPT_COUNT),
+            Number::ResponseFlags => filter.number(attribute::RESPONSE_FLAGS),
+        }
+    }
+
+    /// By the name that it has in the other shell, so that access logs are the same.
+    fn set_filter_state(&self, name: &str, value: &str) {
+        if let Some(filter) = self.filter() {
+            filter.set_filter_state(&["wasm.", name].concat(), value);
+        }
+    }
+
+    /// Envoy calls no hook of an answer that a filter gives itself, as the other shell's does: so it is done here.
+    fn respond(&self, response: &Response) -> Result<(), Failed> {
+        let headers = response.headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), value.clone()));
+        self.0.answer.replace(Some(headers.collect()));
+        if let Some(request) = self.0.request.upgrade() {
+            request.on_response();
+        }
+        let headers = self.0.answer.take().unwrap_or_default();
+        let filter = self.filter().ok_or(GONE)?;
+        filter.respond(response.status, &headers, &response.body, response.details);
+        Ok(())
+    }
+
+    fn resume(&self) -> Result<(), Failed> {
+        self.filter().ok_or(GONE)?.resume();
+        Ok(())
+    }
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A thread of Envoy, main or worker: its VM, its configurations, the requests that are under way.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_filter::attempt::Attempt;
+use weir_filter::config::Role;
+use weir_filter::disposition::Flow;
+use weir_filter::exchange::Exchange;
+use weir_filter::handle::VmHandle;
+use weir_filter::host::Host;
+use weir_filter::inbound::Inbound;
+use weir_filter::root::Root;
+
+use crate::abi::{self, Configuration, Filter};
+use crate::bells::Bell;
+use crate::installed::Installed;
+use crate::metrics::Told;
+use crate::native::{Native, PROCESS};
+use crate::request::InEnvoy;
+use crate::streams::{self, What};
+
+/// How often records of VMs without ticks are renewed; a third of how long they live.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static WORKER: Worker = Worker::default();
+}
+
+#[derive(Default)]
+struct Worker {
+    is_main: Cell<bool>,
+    vm: OnceCell<VmHandle<Native>>,
+    entries: RefCell<BTreeMap<u32, Rc<Entry>>>,
+    /// By context, those that have not ended.
+    requests: RefCell<BTreeMap<u32, InEnvoy>>,
+    last_context: Cell<u32>,
+    /// What rings for this thread while a request is under way, and by which of them.
+    bell: RefCell<Option<(u32, Arc<Bell>)>>,
+    ticked: Cell<Duration>,
+    renewed: Cell<Duration>,
+    /// What Envoy knows of metrics.
+    told: RefCell<Told>,
+    /// Whose hook this is.
+    current: RefCell<Option<Rc<Entry>>>,
+    /// A root is in the middle of a call: what comes through streams waits.
+    is_busy: Cell<bool>,
+}
+
+/// A configuration on this thread.
+pub(crate) struct Entry {
+    pub(crate) installed: Arc<Installed>,
+    root: RefCell<Root<Native>>,
+}
+
+/// A request of this thread.
+pub(crate) struct Request {
+    pub(crate) entry: Rc<Entry>,
+    pub(crate) in_envoy: InEnvoy,
+    context: u32,
+    part: RefCell<Part>,
+}
+
+enum Part {
+    Exchange(Exchange<Native>),
+    Attempt(Attempt<Native>),
+    Inbound(Inbound<Native>),
+}
+
+/// Whether this is the thread that configurations come to.
+pub(crate) fn is_main() -> bool {
+    WORKER.with(|worker| worker.is_main.get())
+}
+
+/// Whose hook this is.
+pub(crate) fn current() -> Option<Rc<Entry>> {
+    WORKER.with(|worker| worker.current.borrow().clone())
+}
+
+/// Runs a hook of this entry's.
+pub(crate) fn within<T>(entry: &Rc<Entry>, hook: impl FnOnce() -> T) -> T {
+    struct Back(Option<Rc<Entry>>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            WORKER.with(|worker| *worker.current.borrow_mut() = self.0.take());
+        }
+    }
+    let before = WORKER.with(|worker| worker.current.replace(Some(Rc::clone(entry))));
+    let _back = Back(before);
+    hook()
+}
+
+/// A configuration is new, on the main thread. None: it is refused, and the log says why.
+pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed>> {
+    WORKER.with(|worker| {
+        worker.is_main.set(true);
+        worker.sweep();
+        let id = PROCESS.number();
+        let (root, tick) = worker.root(id, json)?;
+        let numbers = PROCESS.metrics.numbers(envoy);
+        let reads_bodies = root.reads_bodies();
+        let installed = Installed::new((id, json), (tick, reads_bodies), (envoy, numbers));
+        let installed = Arc::new(installed);
+        let entry = Rc::new(Entry {
+            installed: Arc::clone(&installed),
+            root: RefCell::new(root),
+        });
+        worker.entries.borrow_mut().insert(id, entry);
+        if !abi::is_validation_mode() {
+            installed.hang(PROCESS.bells.hang(envoy.scheduler(), tick));
+        }
+        Some(installed)
+    })
+}
+
+/// Envoy gives a configuration up, on whatever thread its last request was.
+pub(crate) fn remove(installed: &Installed) {
+    if let Some(bell) = installed.go() {
+        PROCESS.bells.take_down(bell);
+    }
+    WORKER.with(Worker::sweep);
+}
+
+/// A tick of a configuration, on the main thread.
+pub(crate) fn tick_main(installed: &Installed) {
+    installed.heard();
+    WORKER.with(|worker| {
+        let entry = worker.entries.borrow().get(&installed.id).cloned();
+        let Some(entry) = entry else { return };
+        worker.busy(|| {
+            within(&entry, || {
+                worker.sweep();
+                worker.tick(&entry);
+            });
+        });
+        // An upstream filter's metrics would be its cluster's.
+        if entry.root.borrow().role() != Role::Attempt {
+            let mut told = worker.told.borrow_mut();
+            PROCESS
+                .metrics
+                .tell(installed.envoy, &installed.numbers, &mut told);
+        }
+        let now = Native.now();
+        if now.saturating_sub(worker.renewed.get()) >= RENEWAL {
+            worker.renewed.set(now);
+            PROCESS.renew();
+        }
+        worker.deliver();
+    });
+}
+
+/// Something came through a stream of a configuration, on the main thread.
+pub(crate) fn deliver() {
+    WORKER.with(Worker::deliver);
+}
+
+/// A request is new, on its thread.
+pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
+    WORKER.with(|worker| {
+        let entry = worker.entry(installed);
+        let context = worker.last_context.get().wrapping_add(1);
+        worker.last_context.set(context);
+        worker.awake(&entry);
+        let part = {
+            let root = entry.root.borrow();
+            match root.role() {
+                Role::Caller => Part::Exchange(root.exchange(context)),
+                Role::Attempt => Part::Attempt(Attempt::new(root.plugin())),
+                Role::Host => Part::Inbound(Inbound::new(root.plugin())),
+            }
+        };
+        Rc::new_cyclic(|request| {
+            let in_envoy = InEnvoy::new(filter, Weak::clone(request));
+            let mut requests = worker.requests.borrow_mut();
+            requests.insert(context, in_envoy.clone());
+            Request {
+                entry,
+                in_envoy,
+                context,
+                part: RefCell::new(part),
+            }
+        })
+    })
+}
+
+impl Request {
+    /// Its headers are here; what is to become of it, if that is not for Envoy to say.
+    pub(crate) fn on_headers(&self, ends: bool) -> Flow {
+        WORKER.with(|worker| worker.ring_by(self));
+        let host = &self.in_envoy;
+        match &mut *self.part.borrow_mut() {
+            Part::Exchange(exchange) => exchange.on_request(host, ends),
+            Part::Attempt(attempt) => {
+                attempt.on_request(host);
+                Flow::Send
+            }
+            Part::Inbound(inbound) if ends => inbound.on_request(host),
+            Part::Inbound(inbound) => inbound.on_headers(host),
+        }
+    }
+
+    /// A part of its body is here, perhaps the last.
+    pub(crate) fn on_body(&self, is_last: bool) -> Flow {
+        let host = &self.in_envoy;
+        match &mut *self.part.borrow_mut() {
+            Part::Exchange(exchange) => exchange.on_body(host, is_last),
+            Part::Attempt(_) => Flow::Send,
+            Part::Inbound(inbound) => inbound.on_body(host, is_last),
+        }
+    }
+
+    /// The answer's headers are here.
+    pub(crate) fn on_response(&self) {
+        let host = &self.in_envoy;
+        match &mut *self.part.borrow_mut() {
+            Part::Exchange(exchange) => exchange.on_response(host),
+            Part::Attempt(attempt) => attempt.on_response(host),
+            Part::Inbound(inbound) => inbound.on_response(host),
+        }
+    }
+
+    /// It is over, however it ended.
+    pub(crate) fn on_end(&self) {
+        match &mut *self.part.borrow_mut() {
+            Part::Exchange(exchange) => exchange.on_end(&self.in_envoy),
+            Part::Attempt(_) => {}
+            Part::Inbound(inbound) => inbound.on_end(),
+        }
+        WORKER.with(|worker| worker.ended(self));
+    }
+
+    /// This thread's bell has rung, which hangs by this request.
+    pub(crate) fn on_scheduled(&self) {
+        WORKER.with(|worker| worker.on_bell());
+    }
+
+    /// Envoy destroys it.
+    pub(crate) fn on_destroy(&self) {
+        self.in_envoy.is_destroyed();
+        WORKER.with(|worker| worker.forget(self.context));
+    }
+}
+
+impl Worker {
+    fn root(&self, id: u32, json: &[u8]) -> Option<(Root<Native>, Duration)> {
+        let mut root = Root::new(id);
+        let vm = || self.vm.get_or_init(|| VmHandle::new(Native)).clone();
+        let tick = root.on_configure(&Native, json, vm, node)?;
+        Some((root, tick))
+    }
+
+    /// The configuration on this thread, for which it may be new.
+    fn entry(&self, installed: &Arc<Installed>) -> Rc<Entry> {
+        if let Some(entry) = self.entries.borrow().get(&installed.id) {
+            return Rc::clone(entry);
+        }
+        let root = self.root(installed.id, &installed.json);
+        // The main thread has taken it, so this one does.
+        let root = root.map_or_else(|| Root::new(installed.id), |(root, _)| root);
+        let entry = Rc::new(Entry {
+            installed: Arc::clone(installed),
+            root: RefCell::new(root),
+        });
+        let mut entries = self.entries.borrow_mut();
+        entries.insert(installed.id, Rc::clone(&entry));
+        entry
+    }
+
+    /// A request comes: where no tick has come for a while, one is due.
+    fn awake(&self, entry: &Rc<Entry>) {
+        if self.requests.borrow().is_empty() {
+            PROCESS.wakes();
+        }
+        let since = Native.now().saturating_sub(self.ticked.get());
+        if since >= 2 * entry.installed.tick {
+            self.tick_all();
+        }
+    }
+
+    fn on_bell(&self) {
+        if let Some((_, bell)) = &*self.bell.borrow() {
+            bell.heard();
+        }
+        self.tick_all();
+    }
+
+    fn tick_all(&self) {
+        self.sweep();
+        self.ticked.set(Native.now());
+        let entries: Vec<_> = self.entries.borrow().values().cloned().collect();
+        for entry in &entries {
+            self.tick(entry);
+        }
+    }
+
+    /// One of a root; not where it is in the middle of another.
+    fn tick(&self, entry: &Entry) {
+        if let Ok(mut root) = entry.root.try_borrow_mut() {
+            root.on_tick(|context| self.requests.borrow().get(&context).cloned());
+        }
+    }
+
+    /// Sees to it that this thread is woken while this request is under way, or another one.
+    fn ring_by(&self, request: &Request) {
+        let mut bell = self.bell.borrow_mut();
+        if bell.is_none()
+            && let Some(filter) = request.in_envoy.filter()
+        {
+            let tick = request.entry.installed.tick;
+            *bell = Some((
+                request.context,
+                PROCESS.bells.hang(filter.scheduler(), tick),
+            ));
+        }
+    }
+
+    fn ended(&self, request: &Request) {
+        self.forget(request.context);
+        let next = self
+            .requests
+            .borrow()
+            .first_key_value()
+            .map(|(c, r)| (*c, r.filter()));
+        match next {
+            Some((context, Some(filter))) => {
+                let mut bell = self.bell.borrow_mut();
+                if bell.is_none() {
+                    let tick = request.entry.installed.tick;
+                    *bell = Some((context, PROCESS.bells.hang(filter.scheduler(), tick)));
+                }
+            }
+            Some((_, None)) => {}
+            None => {
+                let record = request.entry.root.try_borrow_mut().ok();
+                if let Some(record) = record.and_then(|mut root| root.on_idle()) {
+                    PROCESS.sleeps(record);
+                }
+            }
+        }
+    }
+
+    fn forget(&self, context: u32) {
+        self.requests.borrow_mut().remove(&context);
+        let is_its = |bell: &mut (u32, Arc<Bell>)| bell.0 == context;
+        if let Some((_, bell)) = self.bell.borrow_mut().take_if(is_its) {
+            PROCESS.bells.take_down(bell);
+        }
+    }
+
+    /// Ends the configurations that Envoy has given up.
+    fn sweep(&self) {
+        let gone: Vec<_> = {
+            let mut entries = self.entries.borrow_mut();
+            let gone = entries.values().filter(|entry| entry.installed.is_gone());
+            let gone: Vec<_> = gone.cloned().collect();
+            entries.retain(|_, entry| !entry.installed.is_gone());
+            gone
+        };
+        for entry in gone {
+            if let Ok(mut root) = entry.root.try_borrow_mut() {
+                root.on_done();
+            }
+            streams::forget(entry.installed.id);
+        }
+    }
+
+    /// Hands on what came through streams, unless a root is in the middle of a call.
+    fn deliver(&self) {
+        self.busy(|| {
+            while let Some(event) = streams::next() {
+                let entry = self.entries.borrow().get(&event.root).cloned();
+                let Some(entry) = entry else { continue };
+                within(&entry, || {
+                    let mut root = entry.root.borrow_mut();
+                    match event.what {
+                        What::Message(message) => root.on_stream_message(event.stream, &message),
+                        What::Closed(status) => root.on_stream_close(event.stream, status),
+                    }
+                });
+            }
+        });
+    }
+
+    /// Runs a call of a root's, unless it is within another one.
+    fn busy(&self, call: impl FnOnce()) {
+        struct Idle<'a>(&'a Cell<bool>);
+        impl Drop for Idle<'_> {
+            fn drop(&mut self) {
+                self.0.set(false);
+            }
+        }
+        if !self.is_busy.replace(true) {
+            let _idle = Idle(&self.is_busy);
+            call();
+        }
+    }
+}
+
+/// Envoy does not say its node's name to a filter: what it was started with, or the machine's name.
+fn node() -> String {
+    let arguments: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let said = match argument.strip_prefix("--service-node") {
+            Some("") => arguments.next().cloned(),
+            Some(said) => said.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        if let Some(said) = said {
+            return said;
+        }
+    }
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
