@@ -12,7 +12,9 @@
 //! latency follow from load and cores, and how fast jobs are on how many cores.
 
 mod batch;
+mod chance;
 mod fit;
+pub mod history;
 mod jobs;
 mod load;
 mod memcached;
@@ -22,6 +24,7 @@ pub mod part4;
 pub mod published;
 pub mod report;
 mod search;
+pub mod waste;
 
 pub use fit::fit;
 pub use params::Params;

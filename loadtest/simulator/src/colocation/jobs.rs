@@ -13,6 +13,8 @@ pub(super) struct Scaling {
     speeds: Vec<(f64, f64)>,
     /// Times as slow beside iBench's antagonist of the last-level cache.
     disturbed: f64,
+    /// How far its time is spread from run to run: sigma of a lognormal.
+    spread: f64,
 }
 
 impl Scaling {
@@ -24,7 +26,7 @@ impl Scaling {
                 let two = Self::of("blackscholes").speed(2.0);
                 Self {
                     speeds: vec![(1.0, 1.0), (2.0, two)],
-                    disturbed: Self::of("radix").disturbed,
+                    ..Self::of("radix")
                 }
             }
             job => Self::of(job),
@@ -34,12 +36,13 @@ impl Scaling {
     fn of(job: &str) -> Self {
         let rows = TIMES.lines().skip(1).map(|line| line.split(','));
         let rows = rows.map(Iterator::collect::<Vec<_>>);
-        let mut speeds = Vec::new();
+        let (mut speeds, mut runs) = (Vec::new(), Vec::new());
         let (mut alone, mut beside) = (1.0, 1.0);
         for row in rows.filter(|row| row[1] == job) {
             let number = |column: usize| row[column].parse::<f64>().expect("a number");
             match (row[0], row[3]) {
                 ("2b", _) => speeds.push((number(2), number(4))),
+                ("3", _) => runs.push(number(4).ln()),
                 (_, "none") => alone = number(4),
                 (_, "llc") => beside = number(4),
                 _ => {}
@@ -49,7 +52,13 @@ impl Scaling {
         Self {
             speeds: speeds.iter().map(|(n, s)| (*n, one / s)).collect(),
             disturbed: beside / alone,
+            spread: deviation(&runs),
         }
+    }
+
+    /// How far its time is spread from run to run: sigma of a lognormal.
+    pub(super) fn spread(&self) -> f64 {
+        self.spread
     }
 
     /// Beside one thread, with so many that have a core each; between what was measured in a straight line.
@@ -74,6 +83,13 @@ impl Scaling {
     }
 }
 
+/// Standard deviation of what these are a sample of.
+fn deviation(sample: &[f64]) -> f64 {
+    let mean = sample.iter().sum::<f64>() / sample.len() as f64;
+    let squares: f64 = sample.iter().map(|one| (one - mean).powi(2)).sum();
+    (squares / (sample.len() as f64 - 1.0)).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +110,8 @@ mod tests {
             let speeds: Vec<f64> = (0..40).map(|n| job.speed(f64::from(n) / 4.0)).collect();
             assert!(speeds.is_sorted());
             assert!(job.disturbed > 1.0);
+            assert!(job.spread > 0.0 && job.spread < 0.03, "{job:?}");
         }
+        assert!(all[0].spread > 5.0 * ferret.spread, "{all:?}");
     }
 }

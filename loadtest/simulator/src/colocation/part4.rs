@@ -7,18 +7,23 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_governor::cores::{CorePlan, Cores, Policy, Seen, blocks, heracles, latency_slack};
-use weir_governor::jobs::{Job, Queue};
+use weir_governor::jobs::{Job, Queue, State};
 use weir_governor::sensed::Nanos;
 
 use super::batch::Batch;
+use super::chance::lognormal;
+use super::history::{History, Interval};
 use super::jobs::Scaling;
 use super::load;
 use super::memcached::{Memcached, Part};
 use super::params::Params;
 use super::published::JOBS;
+use super::waste::Waste;
 
 /// The objective (part 4.2): a p95 above it is a violation.
 pub const OBJECTIVE: Duration = Duration::from_micros(1500);
+/// Of the node.
+pub(super) const CORES: u32 = 4;
 /// Modelled time goes by this, in seconds.
 const STEP_S: f64 = 0.01;
 
@@ -69,7 +74,7 @@ impl Way {
     }
 
     fn policy(self) -> Policy {
-        let machine: Cores = (0..4).collect();
+        let machine: Cores = (0..CORES).collect();
         let jobs = jobs();
         match self {
             Self::Document | Self::Blocks => {
@@ -96,7 +101,7 @@ impl Way {
 }
 
 fn slack(params: latency_slack::Params) -> Policy {
-    let machine: Cores = (0..4).collect();
+    let machine: Cores = (0..CORES).collect();
     let policy = latency_slack::LatencySlack::new(params, &machine, &jobs());
     Policy::LatencySlack(policy.expect("the defaults are for four cores"))
 }
@@ -144,6 +149,10 @@ pub struct Outcome {
     pub lent: f64,
     /// Previous rate, rate and p95 in microseconds of the intervals that violate.
     pub worst: Vec<(f64, f64, f64)>,
+    /// Cores that did nothing.
+    pub waste: Waste,
+    /// For figures.
+    pub history: History,
 }
 
 /// Core seconds of each job, in the order of [`JOBS`].
@@ -206,6 +215,8 @@ struct Run<'a> {
     used: f64,
     changes: f64,
     lent: f64,
+    waste: Waste,
+    history: History,
 }
 
 impl<'a> Run<'a> {
@@ -233,6 +244,11 @@ impl<'a> Run<'a> {
             used: 0.0,
             changes: 0.0,
             lent: 0.0,
+            waste: Waste::default(),
+            history: History {
+                cores: vec![(0.0, 2)],
+                ..History::default()
+            },
             params,
         }
     }
@@ -244,6 +260,7 @@ impl<'a> Run<'a> {
         // The scheduler's start is at no fixed place in the load's interval.
         let mut look = self.rng.random_range(0.0..self.tick_s);
         let mut parts = [0.0; 2];
+        let mut needs_two = false;
         let mut ended = None;
         for step in 0..steps {
             let now = step as f64 * STEP_S;
@@ -255,10 +272,14 @@ impl<'a> Run<'a> {
                 self.changes += f64::from(u8::from(plan.service != self.plan.service));
                 self.plan = plan;
                 self.batch.obey(now, &self.plan);
+                self.note(now);
             }
             if now >= look {
                 self.look(now);
                 look += self.tick_s;
+            }
+            if step % per_interval == 0 {
+                needs_two = self.needs_two(rate);
             }
             // It has two threads.
             let cores = self.plan.service.len().min(2);
@@ -267,17 +288,34 @@ impl<'a> Run<'a> {
             self.batch.advance(now, STEP_S, &self.plan);
             if ended.is_none() {
                 self.lent += if cores == 1 { STEP_S } else { 0.0 };
+                let states = self.batch.states();
+                self.waste
+                    .add(STEP_S, &self.plan, &states, CORES, needs_two);
                 ended = self.batch.all_ended().then_some(now + STEP_S);
             }
             if (step + 1) % per_interval == 0 {
-                let p95 = self.interval_p95(rate, std::mem::take(&mut parts));
-                if p95 > OBJECTIVE.as_secs_f64() {
-                    outcome.violations += 1.0;
-                    let before = interval.checked_sub(1).map_or(0.0, |n| self.rates[n]);
-                    outcome.worst.push((before, rate, p95 * 1e6));
-                }
+                self.end_interval(interval, std::mem::take(&mut parts), &mut outcome);
             }
         }
+        self.finish(ended, outcome)
+    }
+
+    fn end_interval(&mut self, interval: usize, requests: [f64; 2], outcome: &mut Outcome) {
+        let rate = self.rates[interval];
+        let p95_s = self.interval_p95(rate, requests);
+        self.history.intervals.push(Interval {
+            at_s: interval as f64 * self.interval_s,
+            rate,
+            p95_s,
+        });
+        if p95_s > OBJECTIVE.as_secs_f64() {
+            outcome.violations += 1.0;
+            let before = interval.checked_sub(1).map_or(0.0, |n| self.rates[n]);
+            outcome.worst.push((before, rate, p95_s * 1e6));
+        }
+    }
+
+    fn finish(mut self, ended: Option<f64>, mut outcome: Outcome) -> Outcome {
         outcome.violations /= self.rates.len() as f64;
         outcome.total_s = ended.unwrap_or(f64::NAN);
         outcome.lent = self.lent / outcome.total_s;
@@ -285,12 +323,43 @@ impl<'a> Run<'a> {
         for (place, job) in order().into_iter().enumerate() {
             let (began, ended) = self.batch.times(place);
             outcome.jobs_s[job] = ended.map_or(f64::NAN, |ended| ended - began);
+            if let Some(ended) = ended {
+                self.history.jobs[job].end(ended);
+            }
         }
+        outcome.waste = self.waste;
+        outcome.history = self.history;
         outcome
     }
 
+    /// For figures: who has which cores from now on.
+    fn note(&mut self, now: f64) {
+        let cores = self.plan.service.len();
+        if self.history.cores.last().is_none_or(|last| last.1 != cores) {
+            self.history.cores.push((now, cores));
+        }
+        for (place, job) in order().into_iter().enumerate() {
+            let history = &mut self.history.jobs[job];
+            match self.batch.states()[place] {
+                State::Running => history.see(now, Some(place_name(&self.plan.jobs[place].cores))),
+                State::Paused => history.see(now, None),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether one core would break the objective at this rate.
+    fn needs_two(&self, rate: f64) -> bool {
+        let one = Part {
+            rate,
+            cores: 1,
+            requests: 1.0,
+        };
+        self.memcached.p95(&[one]) > OBJECTIVE.as_secs_f64()
+    }
+
     fn look(&mut self, now: f64) {
-        let noise = self.noise(self.params.use_sigma);
+        let noise = lognormal(&mut self.rng, self.params.use_sigma);
         let cpu = self.used / self.tick_s * noise;
         self.used = 0.0;
         let p95 = self.window_p95();
@@ -353,12 +422,13 @@ impl<'a> Run<'a> {
             requests,
         };
         let parts: Vec<Part> = requests.into_iter().enumerate().map(of).collect();
-        self.memcached.p95(&parts) * self.noise(self.params.p95_sigma)
+        self.memcached.p95(&parts) * lognormal(&mut self.rng, self.params.p95_sigma)
     }
+}
 
-    /// A lognormal number around 1, by twelve uniform ones.
-    fn noise(&mut self, sigma: f64) -> f64 {
-        let sum: f64 = (0..12).map(|_| self.rng.random_range(0.0..1.0)).sum();
-        ((sum - 6.0) * sigma).exp()
+fn place_name(cores: &Cores) -> String {
+    match cores.len() {
+        1 => format!("core {cores}"),
+        _ => format!("cores {cores}"),
     }
 }

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What came of it beside what document 004 measured, as Markdown.
 
+mod part3;
+
 use std::fmt::Write;
 
 use super::params::Params;
-use super::part3::{Outcome as Static, Written};
 use super::part4::{self, OBJECTIVE, Outcome, Seeds, Way};
-use super::published::{JOBS, PART3_NAIVE_S, PART3_S, PART3_TOTAL_S, PART4, Part4};
-use super::search::Search;
+use super::published::{JOBS, PART4, Part4};
 
 /// Seconds from one step of the load to the next.
 const INTERVALS: [f64; 4] = [10.0, 6.0, 5.0, 3.0];
 /// What was used to find a parameter, and what was not.
 const FITTED: &str = "fitted";
 const HELD_BACK: &str = "held back";
-/// Of the search for a better plan.
-const CLIMBS: u64 = 20;
-const MOVES: u32 = 20_000;
 
 /// The outcomes of one way at one interval, a seed each.
 struct Cell {
@@ -72,8 +69,9 @@ pub fn markdown(params: &Params, seeds: u64) -> String {
     }
     let mut text = String::new();
     published(&mut text, &own);
+    waste(&mut text, &own);
     ways(&mut text, &cells);
-    part3(&mut text, params);
+    part3::markdown(&mut text, params, seeds);
     text
 }
 
@@ -161,6 +159,33 @@ fn both_apart(published: f64, simulated: f64) -> String {
     format!("± {published:.1} s, SIMULATED: ± {simulated:.1} s")
 }
 
+fn waste(text: &mut String, cells: &[Cell]) {
+    text.push_str(
+        "## Waste of the blocks (SIMULATED)\n\nUntil all jobs have ended, at the document's pace under its load. The document: at \
+         most one core while one job runs, and only while memcached does not need two.\n\n",
+    );
+    let columns = [
+        "interval",
+        "core 1 is memcached's for want of jobs",
+        "of that, one core would keep its objective",
+        "of the four cores' time",
+        "blocks without a job while one waits",
+    ];
+    head(text, &columns);
+    for cell in cells {
+        let spare_s = cell.mean(|outcome| outcome.waste.spare_s);
+        let row = [
+            format!("{} s", cell.interval_s),
+            format!("{:.1} s", cell.mean(|outcome| outcome.waste.bound_s)),
+            format!("{spare_s:.1} s"),
+            percent(spare_s / (f64::from(part4::CORES) * cell.total())),
+            format!("{:.1} core s", cell.mean(|outcome| outcome.waste.idle_s)),
+        ];
+        line(text, &row);
+    }
+    text.push('\n');
+}
+
 fn ways(text: &mut String, cells: &[Cell]) {
     let objective = OBJECTIVE.as_secs_f64() * 1e3;
     let _ = writeln!(
@@ -219,50 +244,4 @@ fn beside(cell: &Cell, cells: &[Cell]) -> String {
     };
     let (later, error) = cell.later(blocks);
     format!("{later:+.1} ± {error:.1} s")
-}
-
-fn part3(text: &mut String, params: &Params) {
-    text.push_str("## Part 3: a plan for two nodes (SIMULATED)\n\n");
-    let document = Written::document();
-    let played = document.play(params);
-    head(text, &["", "document 004", "SIMULATED", "off by", ""]);
-    let wanted = PART3_TOTAL_S;
-    compared(text, "all jobs", wanted, played.total_s, false, FITTED);
-    for (job, wanted) in PART3_S.into_iter().enumerate() {
-        compared(text, JOBS[job], wanted, played.jobs_s[job], false, FITTED);
-    }
-    let at_once = document.at_once().play(params).total_s;
-    compared(
-        text,
-        "all jobs at once",
-        PART3_NAIVE_S,
-        at_once,
-        false,
-        HELD_BACK,
-    );
-    let search = Search::new(params);
-    let (_, better) = search.best(CLIMBS, MOVES);
-    found(
-        text,
-        &better,
-        &better.play(params),
-        search.bound(),
-        played.total_s,
-    );
-}
-
-fn found(text: &mut String, better: &Written, played: &Static, bound: f64, document: f64) {
-    let total = played.total_s;
-    let _ = writeln!(
-        text,
-        "\nThe best plan of {CLIMBS} climbs with {MOVES} moves each ends after {total:.1} s, {:.0} % sooner than the \
-         document's and {:.1} % above {bound:.1} s, which no plan can beat.\n",
-        100.0 * (1.0 - total / document),
-        100.0 * (total / bound - 1.0),
-    );
-    head(text, &["job", "node", "cores", "threads", "after"]);
-    for row in better.rows() {
-        line(text, &row);
-    }
-    text.push('\n');
 }

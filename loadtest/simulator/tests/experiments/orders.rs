@@ -119,3 +119,61 @@ fn document_004s_plan_for_two_nodes_ends_sooner_than_all_jobs_at_once() {
         "{planned:?} for {at_once:?}"
     );
 }
+
+/// What part 3.2 says of its first try, and what it suggests.
+#[test]
+fn document_004s_freqmine_is_slower_beside_fft_and_more_cores_for_canneal_or_freqmine_end_sooner() {
+    let params = Params::default();
+    let document = Written::document().play(&params);
+    for cores in [7, 5] {
+        let beside = Written::document().fft_beside_freqmine(cores).play(&params);
+        assert!(
+            beside.jobs_s[3] > 1.1 * document.jobs_s[3],
+            "{cores} cores: {beside:?}"
+        );
+    }
+    for job in ["canneal", "freqmine"] {
+        let more = Written::document().with_all_cores(job).play(&params);
+        assert!(more.nodes_s[1] < document.nodes_s[1], "{job}: {more:?}");
+        assert!(more.total_s < document.total_s, "{job}: {more:?}");
+        assert_eq!(more.nodes_s[0], document.nodes_s[0], "{job}: {more:?}");
+    }
+}
+
+#[test]
+fn document_004s_static_plan_keeps_the_objective_and_its_runs_differ_by_chance() {
+    let params = Params::default();
+    let runs: Vec<_> = (1..=3)
+        .map(|seed| Written::document().play_by_chance(&params, seed))
+        .collect();
+    let expected = Written::document().play(&params);
+    for run in &runs {
+        assert_eq!(run.violations, 0.0, "{run:?}");
+        assert!(run.history.intervals.len() > 15, "{run:?}");
+        assert!((run.total_s / expected.total_s - 1.0).abs() < 0.02);
+    }
+    assert!(runs[0].jobs_s != runs[1].jobs_s && runs[1].jobs_s != runs[2].jobs_s);
+    let again = Written::document().play_by_chance(&params, 1);
+    assert_eq!(again, runs[0]);
+}
+
+/// Part 4.2: at most one core for the duration of one job, and only while memcached does not need two.
+#[test]
+fn document_004s_blocks_waste_at_most_a_core_while_the_last_job_runs() {
+    let params = Params::default();
+    for interval_s in [10.0, 6.0] {
+        let run = part4::run(Way::Document, &params, interval_s, Seeds::document(1));
+        let waste = run.waste;
+        let longest_last = run.jobs_s[1].max(run.jobs_s[4]);
+        assert!(
+            waste.bound_s > 0.0 && waste.bound_s < longest_last,
+            "{waste:?}"
+        );
+        assert!(
+            waste.spare_s > 0.0 && waste.spare_s < waste.bound_s,
+            "{waste:?}"
+        );
+        // Between a job's end and the next look, a second at most for each job and core.
+        assert!(waste.idle_s < 12.0, "{waste:?}");
+    }
+}
