@@ -21,6 +21,7 @@ mod memcached;
 mod params;
 pub mod part3;
 pub mod part4;
+pub mod plots;
 pub mod published;
 pub mod report;
 mod search;

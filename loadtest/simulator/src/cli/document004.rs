@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use weir_sim::colocation::{Params, fit, report};
+use weir_sim::colocation::{Params, fit, plots, report};
 use weir_whole_file::WholeFile;
 
 #[derive(clap::Args)]
@@ -22,6 +22,9 @@ pub(super) struct Document004 {
     /// Write the Markdown there, too
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Draw its figures 1 to 3 and 9 to 20 there instead, as one HTML page
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    plots: Option<PathBuf>,
 }
 
 impl Document004 {
@@ -36,6 +39,10 @@ impl Document004 {
             params = fit(&params, self.seeds);
         }
         let flags = flags(&params);
+        if let Some(path) = &self.plots {
+            let command = format!("weir-sim document-004 --plots FILE{flags}");
+            return Ok(plots::page(&params, &command).write(path)?);
+        }
         let text = format!(
             "# Document 004, SIMULATED\n\nWritten by `weir-sim document-004 --seeds {}{flags}`: means of seeds 1 to {}. \
              What is modelled, fitted and held back is in [DESIGN.md](DESIGN.md#document-004).\n\n{}",
