@@ -230,7 +230,9 @@ impl Args {
         };
         QuantumSettings {
             basic: basic.unwrap_or(default.basic),
-            priorities: self.quantum_priorities.unwrap_or(default.priorities),
+            priorities: self
+                .quantum_priorities
+                .map_or(default.priorities, Vec::from),
             source_interval: self.source_interval.unwrap_or(default.source_interval),
             formula: self.quantum_formula.map_or(default.formula, formula),
         }

@@ -13,7 +13,7 @@ use crate::id::{JobId, JobletId, Rank};
 use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
-use crate::scheduler::{Order, Scheduler};
+use crate::scheduler::{Graph, Order, Scheduler};
 use crate::suspension::{Suspensions, Unwanted};
 use crate::waiters::Waiters;
 use crate::work::{Product, ResultId, Work};
@@ -81,7 +81,7 @@ impl<W: Work> Executor<W> {
             most_cores: settings.order.most_cores(cores),
             max_queued: settings.max_queued,
             suspends: settings.order == Order::Suspending,
-            scheduler: Scheduler::new(&settings.order),
+            scheduler: Scheduler::new(&settings.order, &Graph::chain(Kind::COUNT)),
             jobs: FxHashMap::default(),
             joblets: FxHashMap::default(),
             pending: FxHashMap::default(),
@@ -177,7 +177,8 @@ impl<W: Work> Executor<W> {
         if let Some(running) = joblet.running {
             self.free(running);
             core_time = running.core_time(now);
-            self.scheduler.ran(kind, core_time, joblet.waiters.len());
+            let sent = [joblet.waiters.len()];
+            self.scheduler.ran(kind.index(), core_time, &sent);
             self.unwanted -= usize::from(joblet.waiters.is_empty());
         }
         forget_pending(&mut self.pending, &joblet, id);
@@ -380,7 +381,7 @@ impl<W: Work> Executor<W> {
         if let Some(result) = &step.result {
             self.pending.insert(result.clone(), joblet);
         }
-        self.scheduler.push(step.kind, rank, joblet);
+        self.scheduler.push(step.kind.index(), rank, joblet);
         let mut new = Joblet {
             step,
             input: job.input.take(),
@@ -419,8 +420,9 @@ impl<W: Work> Executor<W> {
         self.work[class] += job.expected_run();
         count_fetch(joblet, &self.jobs, &mut self.work);
         if let Some(before) = before.filter(|before| rank < *before) {
-            self.scheduler.remove(joblet.step.kind, before);
-            self.scheduler.push(joblet.step.kind, rank, joblet_id);
+            let actor = joblet.step.kind.index();
+            self.scheduler.remove(actor, before);
+            self.scheduler.push(actor, rank, joblet_id);
         }
     }
 
@@ -461,10 +463,10 @@ impl<W: Work> Executor<W> {
         let stands = joblet.suspended.is_some() && next.is_none();
         if was_first {
             count_fetch(joblet, &self.jobs, &mut self.work);
-            let kind = joblet.step.kind;
-            self.scheduler.remove(kind, rank);
+            let actor = joblet.step.kind.index();
+            self.scheduler.remove(actor, rank);
             match next {
-                Some(next) => self.scheduler.push(kind, next, joblet_id),
+                Some(next) => self.scheduler.push(actor, next, joblet_id),
                 None => self.drop_joblet(joblet_id),
             }
         }

@@ -31,6 +31,7 @@ pub mod suspension;
 mod tests;
 mod waiters;
 pub mod work;
+pub mod workflow;
 
 pub use cache::{Cache, Eviction};
 pub use changes::{CacheChanges, ChangeLog};
@@ -46,3 +47,4 @@ pub use load::{CLASSES, Load};
 pub use scheduler::Order;
 pub use suspension::Unwanted;
 pub use work::{Product, ResultId, Work};
+pub use workflow::{Firing, Plan, Workflow};

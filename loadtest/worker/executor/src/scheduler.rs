@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which waiting joblet gets the next idle core. The kinds of joblets are the actors of document
 //! 003: an order decides whose turn it is, and within an actor the most important and then the
-//! oldest job goes first.
+//! oldest job goes first. A [`crate::Workflow`] has actors of its own.
 //!
 //! A new order is one file, one variant of [`Order`] and one arm of [`Order::build`].
 
+mod graph;
 mod priority;
 mod quantum;
 mod rate_based;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use graph::Graph;
 pub use quantum::{Formula, QuantumSettings};
 
 use crate::Kind;
@@ -43,12 +45,14 @@ pub enum Order {
 }
 
 impl Order {
-    fn build(&self) -> Box<dyn Turns> {
+    fn build(&self, graph: &Graph) -> Box<dyn Turns> {
         match self {
             Self::Priority | Self::Suspending => Box::new(priority::Priority),
             Self::RoundRobin { quantum } => Box::new(round_robin::RoundRobin::new(*quantum)),
-            Self::Quantum(settings) => Box::new(quantum::Quantum::new(settings.clone())),
-            Self::RateBased => Box::new(rate_based::RateBased::default()),
+            Self::Quantum(settings) => {
+                Box::new(quantum::Quantum::new(settings.clone(), graph.len()))
+            }
+            Self::RateBased => Box::new(rate_based::RateBased::new(graph.clone())),
             Self::ThreadPerJob => Box::new(thread_per_job::ThreadPerJob),
         }
     }
@@ -70,57 +74,62 @@ impl Order {
     }
 }
 
-/// Joblets that wait, by actor and rank.
-pub(crate) type Actors = [BTreeMap<Rank, JobletId>; Kind::COUNT];
+/// Joblets of one actor that wait, by rank.
+pub(crate) type Queue = BTreeMap<Rank, JobletId>;
+
+/// The source of a graph: its first actor.
+const SOURCE: usize = 0;
 
 /// Decides whose turn it is.
 trait Turns: Debug + Send {
     /// The actor whose first joblet runs next; one that has joblets, if any has.
-    fn next(&mut self, actors: &Actors) -> Option<Kind>;
+    fn next(&mut self, actors: &[Queue]) -> Option<usize>;
 
-    /// A joblet of that kind has run for so much core time and served so many jobs.
-    fn ran(&mut self, _kind: Kind, _core_time: Duration, _served: usize) {}
+    /// A joblet of that actor has run for so much core time and sent so many events along each of its edges.
+    fn ran(&mut self, _actor: usize, _core_time: Duration, _sent: &[usize]) {}
 }
 
-/// The kinds that have joblets waiting.
-fn ready(actors: &Actors) -> impl Iterator<Item = Kind> {
-    let ready = |kind: &Kind| !actors[kind.index()].is_empty();
-    Kind::ALL.into_iter().filter(ready)
+/// The actors that have joblets waiting.
+fn ready(actors: &[Queue]) -> impl Iterator<Item = usize> {
+    (0..actors.len()).filter(|actor| !actors[*actor].is_empty())
 }
 
 /// The rank of an actor's first joblet; only for actors that have one.
-fn first(actors: &Actors, kind: Kind) -> Option<Rank> {
-    actors[kind.index()]
-        .first_key_value()
-        .map(|(rank, _)| *rank)
+fn first(actors: &[Queue], actor: usize) -> Option<Rank> {
+    actors[actor].first_key_value().map(|(rank, _)| *rank)
 }
 
 /// The joblets that wait, and the order in which they get cores.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    actors: Actors,
+    actors: Vec<Queue>,
     turns: Box<dyn Turns>,
 }
 
 impl Scheduler {
-    pub(crate) fn new(order: &Order) -> Self {
+    pub(crate) fn new(order: &Order, graph: &Graph) -> Self {
         Self {
-            actors: Actors::default(),
-            turns: order.build(),
+            actors: vec![Queue::new(); graph.len()],
+            turns: order.build(graph),
         }
     }
 
-    pub(crate) fn push(&mut self, kind: Kind, rank: Rank, joblet: JobletId) {
-        self.actors[kind.index()].insert(rank, joblet);
+    pub(crate) fn push(&mut self, actor: usize, rank: Rank, joblet: JobletId) {
+        self.actors[actor].insert(rank, joblet);
     }
 
-    pub(crate) fn remove(&mut self, kind: Kind, rank: Rank) {
-        self.actors[kind.index()].remove(&rank);
+    pub(crate) fn remove(&mut self, actor: usize, rank: Rank) {
+        self.actors[actor].remove(&rank);
     }
 
     pub(crate) fn next(&mut self) -> Option<JobletId> {
-        let kind = self.turns.next(&self.actors)?;
-        self.actors[kind.index()].pop_first().map(|(_, id)| id)
+        let actor = self.turns.next(&self.actors)?;
+        self.actors[actor].pop_first().map(|(_, id)| id)
+    }
+
+    /// Replaces what waits at an actor and returns what waited there.
+    pub(crate) fn replace(&mut self, actor: usize, queue: Queue) -> Queue {
+        std::mem::replace(&mut self.actors[actor], queue)
     }
 
     /// Joblets of more important classes than this one.
@@ -133,8 +142,8 @@ impl Scheduler {
         actors.flat_map(move |actor| actor.range(..first).map(|(_, id)| *id))
     }
 
-    pub(crate) fn ran(&mut self, kind: Kind, core_time: Duration, served: usize) {
-        self.turns.ran(kind, core_time, served);
+    pub(crate) fn ran(&mut self, actor: usize, core_time: Duration, sent: &[usize]) {
+        self.turns.ran(actor, core_time, sent);
     }
 
     pub(crate) fn stalled(&self) -> [u32; Kind::COUNT] {
@@ -144,11 +153,11 @@ impl Scheduler {
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.actors.iter().all(BTreeMap::is_empty)
+        self.actors.iter().all(Queue::is_empty)
     }
 
     #[cfg(test)]
-    pub(crate) fn actors(&self) -> &Actors {
+    pub(crate) fn actors(&self) -> &[Queue] {
         &self.actors
     }
 }

@@ -89,7 +89,7 @@ impl<W: Work> Executor<W> {
             self.queued[class] += 1;
             self.work[class] += job.expected_run();
         }
-        self.scheduler.push(kind, first, id);
+        self.scheduler.push(kind.index(), first, id);
         self.free(running);
         true
     }

@@ -3,6 +3,7 @@ mod joblets;
 mod orders;
 mod properties;
 mod suspension;
+mod workflow;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! By class, then by the submission of the job, whatever the kind (document 001, section 3.4).
 
-use super::{Actors, Turns, first};
-use crate::Kind;
-use crate::id::Rank;
+use super::{Queue, Turns, first, ready};
 
 #[derive(Debug)]
 pub(super) struct Priority;
 
 impl Turns for Priority {
-    fn next(&mut self, actors: &Actors) -> Option<Kind> {
-        let mut best: Option<(Rank, Kind)> = None;
-        for kind in Kind::ALL {
-            if let Some(rank) = first(actors, kind)
-                && best.is_none_or(|(least, _)| rank < least)
-            {
-                best = Some((rank, kind));
-            }
-        }
-        best.map(|(_, kind)| kind)
+    fn next(&mut self, actors: &[Queue]) -> Option<usize> {
+        ready(actors).min_by_key(|actor| first(actors, *actor))
     }
 }

@@ -10,8 +10,7 @@
 
 use std::time::Duration;
 
-use super::{Actors, Turns, first, ready};
-use crate::Kind;
+use super::{Queue, SOURCE, Turns, first, ready};
 
 /// How a priority becomes an allowance: `(ceiling − p) · b`, times `boost` where `p < boundary`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +52,10 @@ impl Formula {
 pub struct QuantumSettings {
     /// The basic quantum *b*.
     pub basic: Duration,
-    /// Priorities of SharedOperators, Operators and OutputFeed; a smaller number is more important.
-    pub priorities: [u32; Kind::COUNT - 1],
-    /// A FeedSource runs after so many joblets of the other kinds.
+    /// Priorities of the actors but for the source, of a host those of SharedOperators, Operators and OutputFeed; a
+    /// smaller number is more important. Those that are not named have the last one's.
+    pub priorities: Vec<u32>,
+    /// The source, of a host FeedSource, runs after so many joblets of the others.
     pub source_interval: u32,
     /// From priorities to allowances.
     pub formula: Formula,
@@ -65,7 +65,7 @@ impl Default for QuantumSettings {
     fn default() -> Self {
         Self {
             basic: Duration::from_micros(500),
-            priorities: [10, 10, 5],
+            priorities: vec![10, 10, 5],
             source_interval: 5,
             formula: Formula::default(),
         }
@@ -76,76 +76,76 @@ impl Default for QuantumSettings {
 pub(super) struct Quantum {
     settings: QuantumSettings,
     /// Nanoseconds left of each internal actor's allowance; below 0 after an overrun.
-    left: [i128; Kind::COUNT],
+    left: Vec<i128>,
     since_source: u32,
 }
 
 impl Quantum {
-    pub(super) fn new(settings: QuantumSettings) -> Self {
+    pub(super) fn new(settings: QuantumSettings, actors: usize) -> Self {
         let mut new = Self {
             settings,
-            left: [0; Kind::COUNT],
+            left: vec![0; actors],
             since_source: 0,
         };
         new.requantify(1);
         new
     }
 
-    fn priority(&self, kind: Kind) -> u32 {
-        match kind {
-            Kind::FeedSource => 0,
-            other => self.settings.priorities[other.index() - 1],
-        }
+    fn priority(&self, actor: usize) -> u32 {
+        let priorities = &self.settings.priorities;
+        let named = actor
+            .checked_sub(1)
+            .and_then(|at| priorities.get(at).or(priorities.last()));
+        named.copied().unwrap_or(0)
     }
 
-    fn allowance(&self, kind: Kind) -> i128 {
+    fn allowance(&self, actor: usize) -> i128 {
         let quantum = self.settings.formula;
-        let quantum = quantum.quantum(self.priority(kind), self.settings.basic);
+        let quantum = quantum.quantum(self.priority(actor), self.settings.basic);
         i128::try_from(quantum.as_nanos()).unwrap_or(i128::MAX)
     }
 
     /// Every actor gets its allowance so many times; what it had is kept, debts too.
     fn requantify(&mut self, times: i128) {
-        for kind in Kind::ALL {
-            let more = self.allowance(kind).saturating_mul(times);
-            let left = &mut self.left[kind.index()];
-            *left = left.saturating_add(more);
+        for actor in 0..self.left.len() {
+            let more = self.allowance(actor).saturating_mul(times);
+            self.left[actor] = self.left[actor].saturating_add(more);
         }
     }
 
     /// Re-quantifications until one of these has time left.
-    fn rounds(&self, waiting: &[Kind]) -> i128 {
-        let rounds = |kind: &Kind| {
-            let debt = -self.left[kind.index()];
-            debt.max(0) / self.allowance(*kind) + 1
+    fn rounds(&self, waiting: &[usize]) -> i128 {
+        let rounds = |actor: &usize| {
+            let debt = -self.left[*actor];
+            debt.max(0) / self.allowance(*actor) + 1
         };
         waiting.iter().map(rounds).min().unwrap_or(0)
     }
 }
 
 impl Turns for Quantum {
-    fn next(&mut self, actors: &Actors) -> Option<Kind> {
-        let sources = !actors[Kind::FeedSource.index()].is_empty();
-        let internal: Vec<Kind> = ready(actors).filter(|k| *k != Kind::FeedSource).collect();
+    fn next(&mut self, actors: &[Queue]) -> Option<usize> {
+        let sources = !actors[SOURCE].is_empty();
+        let internal: Vec<usize> = ready(actors).filter(|actor| *actor != SOURCE).collect();
         let source_is_due = self.since_source >= self.settings.source_interval;
         if sources && (internal.is_empty() || source_is_due) {
             self.since_source = 0;
-            return Some(Kind::FeedSource);
+            return Some(SOURCE);
         }
-        if internal.iter().all(|kind| self.left[kind.index()] <= 0) {
+        if internal.iter().all(|actor| self.left[*actor] <= 0) {
             self.requantify(self.rounds(&internal));
         }
-        let active = internal.iter().filter(|k| self.left[k.index()] > 0);
+        let active = internal.iter().filter(|actor| self.left[**actor] > 0);
         // Equal priorities are served first in, first out.
-        let next = active.min_by_key(|k| (self.priority(**k), first(actors, **k).map(|r| r.job)));
+        let next = active.min_by_key(|a| (self.priority(**a), first(actors, **a).map(|r| r.job)));
         if next.is_some() {
             self.since_source = self.since_source.saturating_add(1);
         }
         next.copied()
     }
 
-    fn ran(&mut self, kind: Kind, core_time: Duration, _served: usize) {
+    fn ran(&mut self, actor: usize, core_time: Duration, _sent: &[usize]) {
         let spent = i128::try_from(core_time.as_nanos()).unwrap_or(i128::MAX);
-        self.left[kind.index()] = self.left[kind.index()].saturating_sub(spent);
+        self.left[actor] = self.left[actor].saturating_sub(spent);
     }
 }

@@ -7,61 +7,84 @@
 
 use std::time::Duration;
 
-use super::{Actors, Turns, first, ready};
-use crate::Kind;
+use super::{Graph, Queue, Turns, first, ready};
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 struct Seen {
     joblets: f64,
     seconds: f64,
-    served: f64,
+    /// Along each edge.
+    sent: Vec<f64>,
 }
 
 impl Seen {
-    fn cost(self) -> f64 {
+    fn cost(&self) -> f64 {
         self.seconds / self.joblets.max(1.0)
     }
 
-    fn selectivity(self) -> f64 {
+    fn selectivity(&self, edge: usize) -> f64 {
         match self.joblets > 0.0 {
-            true => self.served / self.joblets,
+            true => self.sent[edge] / self.joblets,
             false => 1.0,
         }
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RateBased {
-    seen: [Seen; Kind::COUNT],
+    graph: Graph,
+    seen: Vec<Seen>,
 }
 
 impl RateBased {
-    /// Results at the end of the path that begins with `kind`, per second on a core.
-    fn rate(&self, kind: Kind) -> f64 {
-        let (mut reach, mut cost) = (1.0, 0.0);
-        for seen in &self.seen[kind.index()..] {
-            cost += reach * seen.cost();
-            reach *= seen.selectivity();
+    pub(super) fn new(graph: Graph) -> Self {
+        let seen = |actor| Seen {
+            sent: vec![0.0; graph.edges(actor).len()],
+            ..Seen::default()
+        };
+        Self {
+            seen: (0..graph.len()).map(seen).collect(),
+            graph,
         }
-        match cost > 0.0 {
-            true => reach / cost,
+    }
+
+    /// Results at the ends of the paths that begin with each actor, per second on a core. Where paths part, what comes
+    /// of all of them counts, and what they cost.
+    fn rates(&self) -> Vec<f64> {
+        // Out of the graph an event is one result that costs nothing.
+        let mut ahead = vec![(1.0, 0.0); self.graph.len() + 1];
+        for (actor, seen) in self.seen.iter().enumerate().rev() {
+            let (mut results, mut cost) = (0.0, seen.cost());
+            for (edge, to) in self.graph.edges(actor).iter().enumerate() {
+                let events = seen.selectivity(edge);
+                results += events * ahead[*to].0;
+                cost += events * ahead[*to].1;
+            }
+            ahead[actor] = (results, cost);
+        }
+        let rate = |(results, cost): (f64, f64)| match cost > 0.0 {
+            true => results / cost,
             false => f64::INFINITY,
-        }
+        };
+        ahead.into_iter().map(rate).collect()
     }
 }
 
 impl Turns for RateBased {
-    fn next(&mut self, actors: &Actors) -> Option<Kind> {
+    fn next(&mut self, actors: &[Queue]) -> Option<usize> {
+        let rates = self.rates();
         ready(actors).min_by(|a, b| {
-            let by_rate = self.rate(*b).total_cmp(&self.rate(*a));
+            let by_rate = rates[*b].total_cmp(&rates[*a]);
             by_rate.then_with(|| first(actors, *a).cmp(&first(actors, *b)))
         })
     }
 
-    fn ran(&mut self, kind: Kind, core_time: Duration, served: usize) {
-        let seen = &mut self.seen[kind.index()];
+    fn ran(&mut self, actor: usize, core_time: Duration, sent: &[usize]) {
+        let seen = &mut self.seen[actor];
         seen.joblets += 1.0;
         seen.seconds += core_time.as_secs_f64();
-        seen.served += served as f64;
+        for (sum, events) in seen.sent.iter_mut().zip(sent) {
+            *sum += *events as f64;
+        }
     }
 }

@@ -6,13 +6,12 @@
 
 use std::time::Duration;
 
-use super::{Actors, Turns, ready};
-use crate::Kind;
+use super::{Queue, SOURCE, Turns, ready};
 
 #[derive(Debug)]
 pub(super) struct RoundRobin {
     quantum: Duration,
-    turn: Kind,
+    turn: usize,
     used: Duration,
 }
 
@@ -20,27 +19,27 @@ impl RoundRobin {
     pub(super) fn new(quantum: Duration) -> Self {
         Self {
             quantum,
-            turn: Kind::FeedSource,
+            turn: SOURCE,
             used: Duration::ZERO,
         }
     }
 }
 
 impl Turns for RoundRobin {
-    fn next(&mut self, actors: &Actors) -> Option<Kind> {
+    fn next(&mut self, actors: &[Queue]) -> Option<usize> {
         let keeps_turn = self.used < self.quantum;
-        let first = self.turn.index() + usize::from(!keeps_turn);
-        let distance = |kind: &Kind| (kind.index() + 2 * Kind::COUNT - first) % Kind::COUNT;
-        let kind = ready(actors).min_by_key(distance)?;
-        if kind != self.turn || !keeps_turn {
-            self.turn = kind;
+        let first = self.turn + usize::from(!keeps_turn);
+        let distance = |actor: &usize| (actor + 2 * actors.len() - first) % actors.len();
+        let actor = ready(actors).min_by_key(distance)?;
+        if actor != self.turn || !keeps_turn {
+            self.turn = actor;
             self.used = Duration::ZERO;
         }
-        Some(kind)
+        Some(actor)
     }
 
-    fn ran(&mut self, kind: Kind, core_time: Duration, _served: usize) {
-        if kind == self.turn {
+    fn ran(&mut self, actor: usize, core_time: Duration, _sent: &[usize]) {
+        if actor == self.turn {
             self.used += core_time;
         }
     }

@@ -94,7 +94,7 @@ fn a_quantum_actor_in_debt_leaves_its_turn_to_a_less_important_one() {
             boundary: 0,
             boost: 1,
         },
-        priorities: [10, 10, 11],
+        priorities: vec![10, 10, 11],
         source_interval: 1,
     };
     let kinds = played(Order::Quantum(settings), 3, [1, 4, 4, 4]);
