@@ -13,7 +13,7 @@ use weir_stage::command::Run;
 // Its own help is of more use than ours.
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
-    /// rules, orders, suspension or emulation, and flags; --help lists them
+    /// rules, orders, linear-road, suspension or emulation, and flags; --help lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
 }

@@ -4,14 +4,17 @@
 //! ```text
 //! rules      items/s of the rules against jq and Python on the same items
 //! orders     response times under a rising rate, for every order (document 003)
+//! linear-road the same of a workflow that branches: Linear Road
 //! suspension what it brings that a running joblet makes room (Neptune)
 //! emulation  the emulated executor against the real one on the same jobs
 //! ```
 
 mod affinity;
 mod arrivals;
+mod course;
 mod emulation;
 mod jobs;
+mod linear_road;
 mod log;
 mod orders;
 mod real;
@@ -36,6 +39,8 @@ enum Command {
     Rules(rules::Args),
     /// Response times under a rising rate, for every order and quantum of document 003
     Orders(orders::Args),
+    /// A workflow that branches, Linear Road, under every order and quantum of document 003
+    LinearRoad(linear_road::Args),
     /// What it brings that a joblet that runs makes room for a more important one
     Suspension(suspension::Args),
     /// The emulated executor against the real one on the same jobs
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Rules(args) => rules::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::LinearRoad(args) => linear_road::run(&args),
         Command::Suspension(args) => suspension::run(&args),
         Command::Emulation(args) => emulation::run(&args),
     };

@@ -9,9 +9,8 @@
 
 mod calibrate;
 mod emulated;
-mod plan;
+pub(crate) mod plan;
 mod report;
-mod response;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,10 +20,10 @@ use weir_executor::{Eviction, Order, Settings};
 
 use crate::affinity;
 use crate::arrivals::Arrivals;
+use crate::course::Course;
 use crate::real::{self, Arrival, Outcome, Sharing};
 use calibrate::Sample;
 use plan::{PLANS, Plan};
-use response::Course;
 
 /// Jobs of the real runs go on for so long after the last one came.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use weir_executor::scheduler::QuantumSettings;
 
 /// Which of document 003's figures a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(crate) enum Figure {
     RoundRobin,
     Quantum,
     Others,
@@ -16,12 +16,12 @@ pub(super) enum Figure {
 
 /// One run.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) name: &'static str,
-    pub(super) figure: Figure,
+pub(crate) struct Plan {
+    pub(crate) name: &'static str,
+    pub(crate) figure: Figure,
     order: Named,
     /// Where document 003 has it thrash, jobs a second; `None` where it does not say.
-    pub(super) reported: Option<f64>,
+    pub(crate) reported: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ enum Named {
 }
 
 impl Plan {
-    pub(super) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> Order {
         match self.order {
             Named::RoundRobin(us) => Order::RoundRobin {
                 quantum: Duration::from_micros(us),
@@ -77,7 +77,7 @@ const fn other(name: &'static str, order: Named, reported: Option<f64>) -> Plan 
     }
 }
 
-pub(super) const PLANS: [Plan; 12] = [
+pub(crate) const PLANS: [Plan; 12] = [
     round_robin("RR-q5000", 5_000),
     round_robin("RR-q10000", 10_000),
     round_robin("RR-q20000", 20_000),
@@ -93,4 +93,4 @@ pub(super) const PLANS: [Plan; 12] = [
 ];
 
 /// Shown beside each other, as in document 003's figure 33: its best quanta, and the rest.
-pub(super) const BEST: [&str; 5] = ["RR-q40000", "QBS-q500", "RB", "thread-per-job", "priority"];
+pub(crate) const BEST: [&str; 5] = ["RR-q40000", "QBS-q500", "RB", "thread-per-job", "priority"];

@@ -14,24 +14,24 @@ const LIMIT: f64 = 20.0;
 
 /// Response times by the arrival of their jobs.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(crate) struct Course {
     /// Middle of a window and mean response in it, both in seconds.
-    pub(super) windows: Vec<(f64, f64)>,
+    pub(crate) windows: Vec<(f64, f64)>,
     /// Of the jobs that came before half of the highest rate, seconds.
-    pub(super) mean_below_half: f64,
+    pub(crate) mean_below_half: f64,
     /// Of the jobs that came between 70 % and 75 % of the highest rate, seconds.
-    pub(super) mean_busy: f64,
+    pub(crate) mean_busy: f64,
     /// Of all jobs, seconds.
-    pub(super) mean: f64,
+    pub(crate) mean: f64,
     /// The rate at which it began to thrash, jobs a second.
-    pub(super) thrash_rate: Option<f64>,
+    pub(crate) thrash_rate: Option<f64>,
     /// Jobs that had not ended when the run was cut off.
-    pub(super) cut_off: usize,
+    pub(crate) cut_off: usize,
 }
 
 impl Course {
     /// A run of jobs that were waited for until `patience` after its end.
-    pub(super) fn new(
+    pub(crate) fn new(
         outcomes: &[Outcome],
         top_rate: f64,
         lasts: Duration,
