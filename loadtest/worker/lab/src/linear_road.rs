@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     order: Vec<String>,
     /// Compare input that is read while the core does something else with input that holds the core, at this
-    /// many microseconds a report, instead of the orders; repeatable
+    /// many microseconds a report; repeatable
     #[arg(long, value_name = "MICROSECONDS")]
     input_wait: Vec<u64>,
     /// Of the traffic

@@ -100,9 +100,7 @@ fn qbs_answers_the_later_the_longer_its_basic_quantum_beyond_the_limit() {
 #[test]
 fn a_core_that_waits_for_its_input_thrashes_sooner() {
     let args = Args {
-        order: ["QBS-q500", "RR-q5000", "RB", "thread"]
-            .map(str::to_owned)
-            .to_vec(),
+        order: ["QBS-q500", "RR-q5000", "RB"].map(str::to_owned).to_vec(),
         ..args(1)
     };
     // A report takes 625 µs of the core; reading it a third of that.
