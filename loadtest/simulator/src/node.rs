@@ -18,6 +18,7 @@ mod clairvoyant;
 mod clients;
 pub mod compared;
 mod core;
+pub mod document000;
 pub mod document002;
 mod governing;
 mod idle;

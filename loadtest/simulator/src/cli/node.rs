@@ -15,6 +15,11 @@ pub(super) enum Node {
     /// What document 002 says beside what the model says
     #[command(name = "document-002")]
     Document002(document002::Report),
+    /// Document 002's figure 4.1: the index in other numbers of shards
+    Shards(document002::Report),
+    /// Changes of frequency beside service times, which document 000 concludes on
+    #[command(name = "document-000")]
+    Document000(document002::Report),
     /// All policies side by side, and somebody who knows the work
     Policies(document002::Report),
     /// Both, and a taste: what NODE.md has
@@ -28,6 +33,8 @@ impl Node {
         match self {
             Self::Run(args) => args.run(),
             Self::Document002(args) => args.run(report::document002),
+            Self::Shards(args) => args.run(report::shards),
+            Self::Document000(args) => args.run(report::document000),
             Self::Policies(args) => args.run(report::policies),
             Self::Report(args) => args.run(report::text),
             Self::Fit(args) => args.run(),

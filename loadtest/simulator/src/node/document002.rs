@@ -5,6 +5,7 @@ pub mod experiments;
 pub mod facts;
 pub mod fit;
 pub mod report;
+pub mod shards;
 
 /// Of the 99th percentile, in seconds (chapter 4).
 pub const DEADLINE_S: f64 = 1.0;

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use weir_report::Table;
 
 use super::cell::{Cell, Costs, Lab};
-use super::document002::{experiments, facts, report};
-use super::{Governor, Load, Params, Terms, compared};
+use super::document002::{experiments, facts, report, shards};
+use super::{Governor, Load, Params, Terms, compared, document000};
 
 /// What every figure is.
 const LABEL: &str = "Every time is **SIMULATED**, every power and energy of a **MODEL**: nothing here was measured on a real machine.";
@@ -52,6 +52,26 @@ pub fn document002(lab: &mut Lab) -> String {
         );
     }
     text
+}
+
+/// Document 002's figure 4.1.
+pub fn shards(lab: &mut Lab) -> String {
+    format!(
+        "## Section 4.1: how the index is divided (figure 4.1)\n{LABEL} {}. The work of a shard is in proportion to its \
+         size, by assumption; a thread each, ondemand, 12 cores.\n\n{}",
+        seeds(lab),
+        shards::table(lab).markdown()
+    )
+}
+
+/// What document 000 concludes of migrations.
+pub fn document000(lab: &mut Lab) -> String {
+    format!(
+        "## Document 000: changes of frequency and service time\n{LABEL} {}. Document 000 moves threads between cores of two \
+         kinds; here cores change their frequency. Events and ticks cost what document 002's agent costs.\n\n{}",
+        seeds(lab),
+        document000::table(lab).markdown()
+    )
 }
 
 /// Every policy on every load.

@@ -193,3 +193,36 @@ fn the_published_taste_is_what_the_model_says() {
         "NODE.md is not of this model: cargo xtask experiments --only node --update\n{taste}"
     );
 }
+
+#[test]
+fn an_index_in_five_shards_answers_sooner_than_in_one_and_than_a_larger_one() {
+    let mean = |shards: f64, gigabytes: f64| {
+        let fitted = Params::default();
+        let params = Params {
+            shards,
+            light_ms: fitted.light_ms * gigabytes / 8.0,
+            ..fitted
+        };
+        let load = Load::base(Terms::Mixed, 1);
+        let cell = Cell::new(Governor::ondemand(), Costs::None, load).lasting(2);
+        run(cell.run(&params, 1)).mean()
+    };
+    let five = mean(5.0, 8.0);
+    assert!(five < mean(1.0, 40.0) && five < mean(5.0, 15.0));
+}
+
+#[test]
+fn a_longer_tick_changes_frequencies_less_often() {
+    let changes = |period_ms| {
+        let governor = Governor::three_state(300, period_ms);
+        let outcome = minute(
+            governor,
+            Costs::Document,
+            Load::base(Terms::High, 1),
+            Allowed::All,
+            1,
+        );
+        outcome.transitions
+    };
+    assert!(changes(10) > changes(100) && changes(100) > changes(200));
+}

@@ -10,7 +10,7 @@ use super::experiments::Experiment;
 use super::facts::{Fact, MIDDLE};
 
 /// Mean, and the least and the most where seeds differ.
-fn spread(each: &[f64], digits: usize) -> String {
+pub(in crate::node) fn spread(each: &[f64], digits: usize) -> String {
     let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
     let least = each.iter().copied().fold(f64::INFINITY, f64::min);
     let most = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
