@@ -2,6 +2,7 @@
 //! What a firing takes on a core. MODELLED: document 003 prints no times of its actors. Only how they compare is given
 //! here, by assumption; together they are made so long that a core does a given number of reports a second.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::actor::{self, ACTORS, Event};
@@ -24,7 +25,7 @@ impl Costs {
         let mut actors = actor::all();
         let mut sum = 0.0;
         for report in reports {
-            let mut waiting = std::collections::VecDeque::from([(0, Event::Report(*report))]);
+            let mut waiting = VecDeque::from([(0, Event::Report(*report))]);
             while let Some((to, event)) = waiting.pop_front() {
                 if let Some(actor) = actors.get_mut(to) {
                     let mut sent = Vec::new();

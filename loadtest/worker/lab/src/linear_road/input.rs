@@ -19,13 +19,12 @@ pub(super) fn table(
     work: Work<'_>,
     expected: &Found,
 ) -> Result<String> {
-    let clock = if args.real {
-        Clock::Real
-    } else {
-        Clock::Simulated
+    let (clock, label) = match args.real {
+        true => (Clock::Real, "Real threads, EMULATED work"),
+        false => (Clock::Simulated, "SIMULATED"),
     };
     let mut table = format!(
-        "{clock:?}, 0 to {} reports a second within {} s.\n\n\
+        "{label}, 0 to {} reports a second within {} s.\n\n\
          | order | wait for a report / µs | thrashes at, asynchronous / (reports/s) | synchronous | \
          mean below half the rate, asynchronous / ms | synchronous | mean at 70–75 % of it, asynchronous / ms | synchronous |\n\
          |---|---|---|---|---|---|---|---|\n",
