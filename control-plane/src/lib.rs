@@ -24,6 +24,7 @@ pub mod client;
 pub mod config;
 mod errors;
 pub mod feed;
+pub mod flags;
 pub mod follow;
 pub mod forward;
 pub mod gate;

@@ -2,7 +2,7 @@
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use weir_control::config::Config;
+use weir_control::flags::Flags;
 use weir_control::{Listeners, config, run, sources};
 use weir_telemetry::Telemetry;
 
@@ -21,28 +22,6 @@ use weir_telemetry::Telemetry;
 const BAD_CONFIGURATION: u8 = 64;
 /// For streams to end. Sidecars keep their tables, so nothing is lost by cutting them off.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// Gathers load and cache contents of hosts and pushes them to sidecars.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Flags {
-    /// The configuration file; it and the files it names are watched.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Check the configuration, print what it lacks for its policies, and exit: 0 if it is good, 64 if not.
-    #[arg(long)]
-    check: bool,
-    /// With --check: ask each configured page of each host once, and Consul and Prometheus, and print a line a host with
-    /// what is there and what is missing. It takes at most a minute. 1 if a page does not answer or lacks a figure.
-    #[arg(long, requires = "check")]
-    probe: bool,
-    /// Write the bound addresses there, as {"xds":"ip:port","admin":"ip:port"}.
-    #[arg(long, value_name = "FILE", conflicts_with = "check")]
-    ports_file: Option<PathBuf>,
-    /// Log lines as JSON.
-    #[arg(long)]
-    log_json: bool,
-}
 
 fn main() -> ExitCode {
     let flags = Flags::try_parse().unwrap_or_else(|error| {

@@ -17,6 +17,7 @@ pub mod config;
 #[deny(clippy::disallowed_methods)]
 pub mod cores;
 mod file_error;
+pub mod flags;
 #[deny(clippy::disallowed_methods)]
 pub mod frequency;
 mod get;
