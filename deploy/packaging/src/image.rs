@@ -37,7 +37,7 @@ impl Image {
         layer: &Layer,
         annotations: Value,
     ) -> Result<Self> {
-        let tar = layer.tar()?;
+        let tar = layer.tar(0)?;
         let config = json!({
             "architecture": platform.architecture,
             "os": platform.os,

@@ -2,7 +2,9 @@
 //! A layer: files by path, as a tar that is the same on every machine and day.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -41,11 +43,39 @@ impl Layer {
         Ok(())
     }
 
-    /// The tar: folders before what is in them, all in one order, of root's and of the year 1970.
+    /// Writes the files below a folder, with their permissions.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        for (path, file) in &self.files {
+            let path = folder.join(path);
+            let context = || format!("writing {}", path.display());
+            for above in path
+                .ancestors()
+                .skip(1)
+                .take_while(|above| above.starts_with(folder))
+            {
+                fs::create_dir_all(above).with_context(context)?;
+                fs::set_permissions(above, Permissions::from_mode(0o755)).with_context(context)?;
+            }
+            fs::write(&path, &file.bytes).with_context(context)?;
+            fs::set_permissions(&path, Permissions::from_mode(file.mode)).with_context(context)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all files together.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.files.values().map(|file| file.bytes.len()).sum()
+    }
+
+    /// The tar: folders before what is in them, all in one order, of root's and of one time, in seconds since 1970.
     ///
     /// # Errors
     /// A path is too long for a tar.
-    pub fn tar(&self) -> Result<Vec<u8>> {
+    pub fn tar(&self, time: u64) -> Result<Vec<u8>> {
         let mut builder = Builder::new(Vec::new());
         let mut folders = BTreeSet::new();
         for (path, file) in &self.files {
@@ -53,25 +83,25 @@ impl Layer {
             above.pop();
             for folder in above.into_iter().rev() {
                 if folders.insert(folder) {
-                    let mut header = header(EntryType::Directory, 0o755, 0);
+                    let mut header = header(EntryType::Directory, 0o755, 0, time);
                     append(&mut builder, &mut header, folder, &[])?;
                 }
             }
-            let mut header = header(EntryType::Regular, file.mode, file.bytes.len());
+            let mut header = header(EntryType::Regular, file.mode, file.bytes.len(), time);
             append(&mut builder, &mut header, path, &file.bytes)?;
         }
         builder.into_inner().context("ending a tar")
     }
 }
 
-fn header(kind: EntryType, mode: u32, size: usize) -> Header {
+fn header(kind: EntryType, mode: u32, size: usize, time: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
     header.set_mode(mode);
     header.set_size(size as u64);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_mtime(0);
+    header.set_mtime(time);
     header
 }
 
@@ -87,7 +117,10 @@ fn append(
 }
 
 /// With neither a name nor a time in the header.
-pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// None that a buffer in memory can have.
+pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().write(Vec::new(), Compression::default());
     writer.write_all(bytes).context("compressing a layer")?;
     writer.finish().context("compressing a layer")
@@ -129,8 +162,8 @@ mod tests {
             for (path, bytes) in files.iter().rev() {
                 other.add(path, 0o644, bytes.clone()).unwrap();
             }
-            let tar = one.tar().unwrap();
-            prop_assert_eq!(&tar, &other.tar().unwrap());
+            let tar = one.tar(0).unwrap();
+            prop_assert_eq!(&tar, &other.tar(0).unwrap());
             let expected: Vec<_> = files.into_iter().map(|(path, bytes)| (path.into(), bytes)).collect();
             prop_assert_eq!(unpacked(&tar), expected);
         }
@@ -144,16 +177,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_tells_when_or_by_whom_it_was_packed() {
+    fn nothing_tells_by_whom_or_when_but_the_time_that_is_given() {
         let mut layer = Layer::default();
         layer.add("usr/bin/x", 0o755, b"x".to_vec()).unwrap();
-        let tar = layer.tar().unwrap();
+        let tar = layer.tar(7).unwrap();
         let mut archive = Archive::new(&*tar);
         let mut paths = Vec::new();
         for entry in archive.entries().unwrap() {
             let entry = entry.unwrap();
             let header = entry.header();
-            assert_eq!(header.mtime().unwrap(), 0);
+            assert_eq!(header.mtime().unwrap(), 7);
             assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
             paths.push(entry.path().unwrap().display().to_string());
         }

@@ -43,7 +43,7 @@ pub fn archive(image: &Image, name: &str, file: &Path) -> Result<()> {
     let layers: Vec<_> = image.layers().iter().map(place).collect();
     let docker = json!([{ "Config": place(image.config()), "RepoTags": [name], "Layers": layers }]);
     tar.add("manifest.json", 0o644, docker.to_string().into_bytes())?;
-    fs::write(file, tar.tar()?).with_context(|| format!("writing {}", file.display()))
+    fs::write(file, tar.tar(0)?).with_context(|| format!("writing {}", file.display()))
 }
 
 fn files(image: &Image, name: &str) -> Vec<(PathBuf, Vec<u8>)> {

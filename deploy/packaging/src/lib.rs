@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OCI images, made without a daemon: bytes in, a folder and a tar out, nothing of the day or the machine in them.
+//! OCI images and the other forms of a release: bytes in, files out, nothing of the day or the machine in them.
 //!
 //! ```text
 //! weir_filter.wasm ─> filter::{container, artifact} ─┐
 //! weir-control ─────> program::image ────────────────┼─> Image ─> layout::{write, archive} ─> registry
-//! Cargo.lock ─> Parts ─> Papers ─────────────────────┘
+//! Cargo.lock ─> Parts ─> Papers ─────────────────────┤
+//!                                                    └─> Layer ─> tar, deb::Package
 //! ```
 //!
 //! The tests of this package are about everything that users install: the images, `envoy-config/`,
@@ -12,6 +13,7 @@
 
 mod authorities;
 mod blob;
+pub mod deb;
 pub mod filter;
 mod image;
 mod layer;
@@ -20,10 +22,11 @@ mod notices;
 mod papers;
 pub mod parts;
 pub mod program;
+pub mod provenance;
 mod sbom;
 
 pub use blob::{Blob, digest};
 pub use image::Image;
-pub use layer::Layer;
+pub use layer::{Layer, gzip};
 pub use papers::Papers;
 pub use parts::Parts;

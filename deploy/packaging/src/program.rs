@@ -16,6 +16,9 @@ use crate::papers::Papers;
 use crate::parts::Parts;
 use crate::sbom::Library;
 
+/// The licences of the C library that static programs are linked with, as Debian's package of it states them.
+pub const MUSL: &str = include_str!("musl-copyright.txt");
+
 /// Nobody's number, as in other images without a base.
 const NOBODY: &str = "65532:65532";
 
@@ -28,15 +31,20 @@ pub enum User {
     Root,
 }
 
-/// What accompanies a program that was built for this machine.
+/// What accompanies a program, with these libraries packed beside it or linked into it.
 ///
 /// # Errors
-/// A file cannot be read, or the loader does not find a library.
-pub fn papers(program: &Path, parts: &Parts, version: &str) -> Result<Papers> {
-    let libraries = libraries(program)?.into_iter().map(|path| {
+/// A file cannot be read.
+pub fn papers(
+    program: &Path,
+    libraries: &[PathBuf],
+    parts: &Parts,
+    version: &str,
+) -> Result<Papers> {
+    let libraries = libraries.iter().map(|path| {
         Ok(Library {
-            name: name(&path)?.to_owned(),
-            bytes: read(&path)?,
+            name: name(path)?.to_owned(),
+            bytes: read(path)?,
         })
     });
     let libraries = libraries.collect::<Result<Vec<_>>>()?;
@@ -78,8 +86,11 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// What the loader maps into the program, itself included; nothing of a static program.
-fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
+/// What the loader maps into a program that was built for this machine, itself included; nothing of a static program.
+///
+/// # Errors
+/// The loader cannot be asked, or does not find a library.
+pub fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("ldd")
         .arg(program)
         .output()

@@ -30,6 +30,7 @@ mod packages;
 mod packaging;
 mod parts;
 mod probe;
+mod release;
 mod remap;
 mod rustc;
 mod sizes;
@@ -98,6 +99,8 @@ enum Command {
     Mutants(mutants::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
     Image(image::Args),
+    /// Make all that users download: archives, packages, images, bills of materials, sums, a signature
+    Release(release::Args),
     /// Hold what users install against its real readers: images, manifests, units, snippets
     Packaging(packaging::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
@@ -149,6 +152,7 @@ fn run(command: Command) -> Result<()> {
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Mutants(args) => mutants::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
+        Command::Release(args) => release::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::build_filter;
 use crate::tools;
@@ -67,4 +67,15 @@ pub(crate) fn readers(workspace: &Workspace) -> Vec<(&'static str, PathBuf)> {
 /// Whether nothing is missing.
 pub(crate) fn are_all(readers: &[(&'static str, PathBuf)]) -> bool {
     readers.len() == READERS.len()
+}
+
+/// Tests by their names, of which there must be some.
+pub(crate) fn played(mut command: Command) -> Result<()> {
+    let said = command.captured()?;
+    print!("{said}");
+    ensure!(
+        said.contains("test result: ok.") && !said.contains(" 0 passed"),
+        "no test was played"
+    );
+    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::test::suite::Report;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::EVENTS_AGENT;
 use crate::workspace::Workspace;
-use crate::{build_filter, experiment, kube, sizes, tools};
+use crate::{build_filter, experiment, kube, release, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     long: bool,
     /// Also what takes too long for every change: every fault of the mesh, the size of weir-control, unsafe code under
-    /// Miri, weir-control against a real API server, dependencies held against today's advisories
+    /// Miri, weir-control against a real API server, a whole release, dependencies held against today's advisories
     #[arg(long)]
     nightly: bool,
 }
@@ -67,6 +67,8 @@ enum Step {
     Miri,
     /// weir-control against a real API server of Kubernetes; only with `--nightly` or by name
     Kube,
+    /// A release is made, and holds what its guide says; only with `--nightly` or by name
+    Release,
     /// Licences, sources and banned crates
     Deny,
 }
@@ -110,6 +112,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Kube if !args.nightly && args.only.is_empty() => {}
             Step::Kube => summary.run("kube", || {
                 kube::test(workspace)?;
+                Ok(Outcome::Passed)
+            }),
+            Step::Release if !args.nightly && args.only.is_empty() => {}
+            Step::Release => summary.run("release", || {
+                release::test(workspace)?;
                 Ok(Outcome::Passed)
             }),
             Step::Deny => summary.run("deny", || licences::check(workspace, args.nightly)),

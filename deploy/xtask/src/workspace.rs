@@ -14,6 +14,7 @@ use serde::Deserialize;
 use weir_stage::command::{Run, describe};
 
 use crate::remap;
+use crate::tools;
 
 /// The checkout that the commands work on. All paths are absolute.
 pub(crate) struct Workspace {
@@ -72,6 +73,37 @@ impl Workspace {
         Ok(packages.map(|name| folder.join(name)))
     }
 
+    /// The same for a target whose C library is linked into them: musl.
+    pub(crate) fn build_static<const N: usize>(
+        &self,
+        target: &str,
+        packages: [&str; N],
+    ) -> Result<[PathBuf; N]> {
+        tools::install_rust_target(self, target)?;
+        // C and assembly of ring call no more of a C library than every one has, so that a compiler for another one
+        // does. But its headers may call functions that are its own in place of those.
+        let of = target.replace('-', "_");
+        let mut command = self.release()?;
+        command
+            .args(["--target", target])
+            .env(format!("CC_{of}"), "cc")
+            .env(format!("CFLAGS_{of}"), "-U_FORTIFY_SOURCE");
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        command.shown()?;
+        let folder = self.target.join(target).join("release");
+        Ok(packages.map(|name| folder.join(name)))
+    }
+
+    /// `cargo build` of what is shipped.
+    fn release(&self) -> Result<Command> {
+        let mut command = self.cargo();
+        command.args(["build", "--bins", "--release"]);
+        remap::apply(self, &self.target, &mut command)?;
+        Ok(command)
+    }
+
     /// Builds every program and example for development, with the same choice of packages each time: another choice
     /// has other features, and Cargo builds anew what has other features.
     pub(crate) fn build_programs(&self) -> Result<()> {
@@ -93,13 +125,12 @@ impl Workspace {
         for_development: bool,
         flags: &[&str],
     ) -> Result<PathBuf> {
-        let mut command = self.cargo();
-        command.args(["build", "--bins"]);
-        let folder = if for_development {
-            "debug"
+        let (folder, mut command) = if for_development {
+            let mut command = self.cargo();
+            command.args(["build", "--bins"]);
+            ("debug", command)
         } else {
-            remap::apply(self, &self.target, command.arg("--release"))?;
-            "release"
+            ("release", self.release()?)
         };
         for package in packages {
             command.args(["--package", package]);

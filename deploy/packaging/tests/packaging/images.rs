@@ -177,7 +177,8 @@ fn the_programs_run() {
     for (name, config, flags) in cases {
         let folder = TempDir::new().unwrap();
         let program = PROGRAMS.path().join(name);
-        let papers = program::papers(&program, &Parts::default(), "0.1.0").unwrap();
+        let libraries = program::libraries(&program).unwrap();
+        let papers = program::papers(&program, &libraries, &Parts::default(), "0.1.0").unwrap();
         let image = program::image(&program, User::Nobody, &papers, "0.1.0").unwrap();
         let (layout_folder, root) = (folder.path().join("layout"), folder.path().join("root"));
         layout::write(&image, name, &layout_folder).unwrap();

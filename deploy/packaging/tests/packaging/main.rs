@@ -15,6 +15,7 @@ mod istio;
 mod kubernetes;
 mod needs;
 mod patch;
+mod release;
 mod systemd;
 mod yaml;
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         istio::TESTS,
         kubernetes::TESTS,
         patch::TESTS,
+        release::TESTS,
         systemd::TESTS,
     ];
     let trial = |(name, needed, run): &Test| {

@@ -26,6 +26,8 @@ pub(crate) const HELM: Need = Need::Variable("WEIR_HELM");
 pub(crate) const KUBECTL_VALIDATE: Need = Need::Variable("WEIR_KUBECTL_VALIDATE");
 /// A folder of custom resource definitions.
 pub(crate) const CRDS: Need = Need::Variable("WEIR_CRDS");
+/// The folder of a release, which `cargo xtask test --only release` makes.
+pub(crate) const RELEASE: Need = Need::Variable("WEIR_RELEASE");
 pub(crate) const SYSTEMD_ANALYZE: Need = Need::Program("systemd-analyze");
 
 impl Need {
