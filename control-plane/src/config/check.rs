@@ -288,7 +288,7 @@ fn standalone(
     if let Code::Inline(_) = code {
         // So that a new build of the filter is noticed.
         reader
-            .bytes(&folder.join(&checked.wasm))
+            .bytes(&folder.join(&checked.code))
             .map_err(|why| scope.refuse(&None, "filter.wasm", why))?;
     }
     let standalone = Standalone::new(&checked, code, names.iter().copied());

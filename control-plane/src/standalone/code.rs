@@ -15,6 +15,8 @@ pub enum Code {
     Inline(Vec<u8>),
     /// A file that each sidecar has. A new file under the same path is not noticed.
     Path(String),
+    /// The same, of a dynamic module.
+    Native(String),
 }
 
 /// Why there is no code to send.
@@ -39,9 +41,10 @@ impl Code {
     /// configuration file.
     pub fn load(config: &Config, base: &Path) -> Result<Self, CodeError> {
         match config.delivery {
-            Delivery::Path => Ok(Self::Path(config.wasm.clone())),
+            Delivery::Path => Ok(Self::Path(config.code.clone())),
+            Delivery::Native => Ok(Self::Native(config.code.clone())),
             Delivery::Inline => {
-                let path = base.join(&config.wasm);
+                let path = base.join(&config.code);
                 match weir_settings::read(&path) {
                     Ok(bytes) if is_module(&bytes) => Ok(Self::Inline(bytes)),
                     Ok(_) => Err(CodeError::NotWasm(path)),

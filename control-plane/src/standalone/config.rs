@@ -18,7 +18,7 @@ pub type Error = (String, String);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Path of the filter's code.
-    pub wasm: String,
+    pub code: String,
     /// How the code travels.
     pub delivery: Delivery,
     /// Merged over the generated plugin configuration.
@@ -63,6 +63,8 @@ pub enum Delivery {
     Inline,
     /// As a file that is there already.
     Path,
+    /// The same, and it is a dynamic module of Envoy.
+    Native,
 }
 
 /// Envoy's policy for requests without a usable choice.
@@ -105,7 +107,7 @@ impl Written {
     /// Checks everything that can be known without touching files. `clusters` are the names of all
     /// configured clusters.
     pub fn check(&self, clusters: &[&str]) -> Result<Config, Error> {
-        let wasm = required(self.filter.wasm.as_ref(), "filter.wasm")?;
+        let (code, delivery) = self.filter.code()?;
         note(
             "control_cluster",
             "text",
@@ -135,12 +137,8 @@ impl Written {
             ));
         }
         let config = Config {
-            wasm,
-            delivery: choice(
-                self.filter.delivery.as_deref(),
-                "filter.delivery",
-                &DELIVERIES,
-            )?,
+            code,
+            delivery,
             plugin: self.filter.config.0.clone(),
             control_cluster,
             listeners: listeners(&self.listeners, clusters)?,
@@ -158,6 +156,28 @@ impl Written {
         weir_filter::config::Config::parse(plugin.as_bytes())
             .map_err(|error| ("filter.config".to_owned(), error.to_string()))?;
         Ok(config)
+    }
+}
+
+impl written::Filter {
+    /// Where the code is, and how it comes to sidecars.
+    fn code(&self) -> Result<(String, Delivery), Error> {
+        let delivery = choice(self.delivery.as_deref(), "filter.delivery", &DELIVERIES)?;
+        let refuse = |field: &str, reason: &str| Err((field.to_owned(), reason.to_owned()));
+        match &self.native {
+            None => Ok((required(self.wasm.as_ref(), "filter.wasm")?, delivery)),
+            Some(_) if self.wasm.is_some() => {
+                refuse("filter.native", "contradicts filter.wasm; leave one out")
+            }
+            Some(_) if self.delivery.is_some() => {
+                refuse("filter.delivery", "is of filter.wasm; leave it out")
+            }
+            // Envoy would look for a relative one where it was started.
+            Some(path) if !path.starts_with('/') => {
+                refuse("filter.native", &format!("{path:?} is no absolute path"))
+            }
+            Some(path) => Ok((path.clone(), Delivery::Native)),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3 as core;
+use envoy_types::pb::envoy::config::core::v3::{self as core, data_source};
+use envoy_types::pb::envoy::extensions::dynamic_modules::v3::DynamicModuleConfig;
+use envoy_types::pb::envoy::extensions::filters::http::dynamic_modules::v3::DynamicModuleFilter;
 use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpFilter, http_filter::ConfigType,
@@ -65,12 +67,20 @@ fn merge(target: &mut Value, patch: &Value) {
 
 /// The same code and VM for every name, so that all of them know the same requests.
 pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedExtensionConfig {
-    let specifier = match code {
-        Code::Inline(bytes) => core::data_source::Specifier::InlineBytes(bytes),
-        Code::Path(path) => core::data_source::Specifier::Filename(path),
+    let typed_config = match code {
+        Code::Inline(bytes) => wasm(name, data_source::Specifier::InlineBytes(bytes), plugin),
+        Code::Path(path) => wasm(name, data_source::Specifier::Filename(path), plugin),
+        Code::Native(path) => native(name, path, plugin),
     };
+    core::TypedExtensionConfig {
+        name: name.to_owned(),
+        typed_config,
+    }
+}
+
+fn wasm(name: &str, code: data_source::Specifier, plugin: String) -> Option<Any> {
     let source = core::DataSource {
-        specifier: Some(specifier),
+        specifier: Some(code),
         ..Default::default()
     };
     let vm = wasm::VmConfig {
@@ -98,12 +108,30 @@ pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedEx
         vm: Some(wasm::plugin_config::Vm::VmConfig(vm)),
         ..Default::default()
     };
-    core::TypedExtensionConfig {
-        name: name.to_owned(),
-        typed_config: protobuf::any(Wasm {
-            config: Some(config),
+    protobuf::any(Wasm {
+        config: Some(config),
+    })
+}
+
+fn native(name: &str, path: String, plugin: String) -> Option<Any> {
+    let source = core::DataSource {
+        specifier: Some(data_source::Specifier::Filename(path)),
+        ..Default::default()
+    };
+    let module = DynamicModuleConfig {
+        module: Some(core::AsyncDataSource {
+            specifier: Some(core::async_data_source::Specifier::Local(source)),
         }),
-    }
+        // Its thread and what it knows outlive a configuration.
+        do_not_close: true,
+        ..Default::default()
+    };
+    protobuf::any(DynamicModuleFilter {
+        dynamic_module_config: Some(module),
+        filter_name: name.to_owned(),
+        filter_config: protobuf::any(StringValue { value: plugin }),
+        ..Default::default()
+    })
 }
 
 /// A filter of the name that comes by ECDS: a change of its configuration or code then drains no listener and replaces
@@ -111,7 +139,7 @@ pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedEx
 pub(super) fn discovered(name: &str) -> HttpFilter {
     let source = core::ExtensionConfigSource {
         config_source: protobuf::ads(),
-        type_urls: vec![Wasm::type_url()],
+        type_urls: vec![Wasm::type_url(), DynamicModuleFilter::type_url()],
         ..Default::default()
     };
     named(name, ConfigType::ConfigDiscovery(source))

@@ -33,9 +33,12 @@ section! {
     /// `standalone.filter`.
     #[derive(Clone)]
     Filter {
-        /// Required: path of `weir_filter.wasm`; beside the configuration file if relative
+        /// Required, unless there is `native`: path of `weir_filter.wasm`; beside the configuration file if relative
         wasm: Option<String>,
-        /// `inline`: sent to the sidecars. `path`: each sidecar has the file
+        /// In place of `wasm`: absolute path of `libweir_native.so` on each sidecar's machine. A new build needs a new
+        /// path
+        native: Option<String>,
+        /// Of `wasm`. `inline`: sent to the sidecars. `path`: each sidecar has the file
         delivery: Option<String>,
         /// Plugin configuration, merged over the generated one; `null` removes a field
         config: Plugin,

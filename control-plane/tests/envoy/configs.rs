@@ -9,6 +9,7 @@ use crate::tools;
 fn validate(config: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("envoy.yaml");
+    let (config, _) = tools::shell::envoy(config);
     std::fs::write(&file, config).unwrap();
     let mut command = Command::new(tools::envoy());
     command

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{http, tools};
+use crate::http;
+use crate::tools::{self, shell};
 
 /// Envoy compiles the filter first, on a machine that is busy with other tests.
 const ATTEMPTS: u32 = 3_000;
@@ -39,11 +40,13 @@ impl Sidecar {
             folder.path().join("envoy.yaml"),
             folder.path().join("admin"),
         );
+        let (config, of_shell) = shell::envoy(config);
         std::fs::write(&file, config).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(tools::envoy())
             .args(["--concurrency", &threads.to_string()])
             .args(options)
+            .args(of_shell)
             .args(["-l", "info", "-c"])
             .arg(&file)
             .arg("--admin-address-path")
@@ -69,6 +72,9 @@ impl Sidecar {
 
     /// A page of the admin interface, if it is there and the answer is 200.
     pub(crate) async fn page(&self, path: &str) -> Option<String> {
+        if path.starts_with("/stats") {
+            shell::counted().await;
+        }
         let (status, body) = http::get(self.admin, path).await?;
         (status == 200).then_some(body)
     }

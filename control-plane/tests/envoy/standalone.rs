@@ -19,7 +19,8 @@ use weir_fleet::standalone::{ClusterHosts, Health, ResourcesByType, Standalone a
 
 use crate::control::{Control, accepted};
 use crate::sidecar::Sidecar;
-use crate::{hosts, http, tools};
+use crate::tools::{self, shell};
+use crate::{hosts, http};
 
 const ANY_PORT: &str = "127.0.0.1:0";
 
@@ -30,9 +31,10 @@ async fn serve(address: SocketAddr, resources: ResourcesByType) -> Control {
 
 /// The resources that weir-control would serve for these hosts, made anew as after a restart.
 fn resources(hosts: &[SocketAddr]) -> ResourcesByType {
-    let wasm = tools::filter();
+    let filter = tools::filter();
+    let field = shell::field(&filter);
     let yaml = format!(
-        "filter: {{ wasm: {wasm:?}, config: {{ trust: any }} }}\n\
+        "filter: {{ {field}: {filter:?}, config: {{ trust: any }} }}\n\
          listeners: [ {{ name: egress, address: {ANY_PORT:?}, cluster: rules }} ]"
     );
     let written: Written = serde_saphyr::from_str(&yaml).unwrap();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the programs are. Every test of a program that has this file needs them.
 
+#[path = "shell.rs"]
+pub(crate) mod shell;
+
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.
@@ -16,10 +19,11 @@ pub(crate) fn envoy() -> PathBuf {
     weir_needs::provided_or_end("WEIR_ENVOY")
 }
 
-/// The same. A filter without an Envoy is of no use: a test that has only that ends before it has started a process.
+/// The same, in the shell that is tested. A filter without an Envoy is of no use: a test that has only that ends before
+/// it has started a process.
 pub(crate) fn filter() -> PathBuf {
     envoy();
-    weir_needs::provided_or_end("WEIR_FILTER_WASM")
+    shell::native().unwrap_or_else(|| weir_needs::provided_or_end("WEIR_FILTER_WASM"))
 }
 
 /// A file of envoy-config/, with some of its text replaced. Text that is not there is a mistake.

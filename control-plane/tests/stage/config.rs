@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::tools::shell;
+
 /// The change of configuration that makes the reason tell that it has arrived.
 pub(crate) fn select(selection: &str) -> Value {
     json!({"clusters": {"rules": {"policy": {"selection": selection}}}})
@@ -24,7 +26,7 @@ pub(crate) fn base(xds: SocketAddr, filter: &Path) -> Value {
             "cache": {"interval": "200ms"},
         }},
         "standalone": {
-            "filter": {"wasm": filter, "config": {"debug": true}},
+            "filter": {shell::field(filter): filter, "config": {"debug": true}},
             "listeners": [{"name": "egress", "address": "127.0.0.1:0", "cluster": "rules"}],
         },
     })

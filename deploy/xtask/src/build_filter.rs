@@ -48,6 +48,29 @@ pub(crate) fn no_op(workspace: &Workspace) -> Result<PathBuf> {
     build(workspace, "weir-bench-no-op", &workspace.target, &[])
 }
 
+/// Builds the filter as a dynamic module of Envoy, and returns its absolute path.
+pub(crate) fn native(workspace: &Workspace) -> Result<PathBuf> {
+    build_native(workspace, "weir-native")
+}
+
+/// Builds a dynamic module that does nothing, in the same way, and returns its absolute path.
+pub(crate) fn native_no_op(workspace: &Workspace) -> Result<PathBuf> {
+    build_native(workspace, "weir-bench-no-op")
+}
+
+fn build_native(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+    let mut command = workspace.cargo();
+    command
+        .args(["build", "--package", package, "--lib"])
+        .args(["--profile", "native"])
+        .arg("--target-dir")
+        .arg(&workspace.target)
+        .env("CARGO_TERM_PROGRESS_WHEN", "never");
+    command.shown()?;
+    let module = format!("lib{}.so", package.replace('-', "_"));
+    Ok(workspace.target.join("native").join(module))
+}
+
 /// Builds the filter that traps when a request tells it to, where nobody takes it for the other one, and returns
 /// its absolute path.
 pub(crate) fn crashing(workspace: &Workspace) -> Result<PathBuf> {

@@ -151,6 +151,8 @@ pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
     let llm_host = ("llm-host", "weir-llm-host");
     launch.build_with_sidecar(&[CONTROL, llm_host, REPLAY])?;
     launch.tell("no-op", build_filter::no_op(workspace)?);
+    launch.tell("native", build_filter::native(workspace)?);
+    launch.tell("native-no-op", build_filter::native_no_op(workspace)?);
     // They take minutes to build: only where something is measured beside them.
     if wanted(&parts, &["request", "inference"]) {
         launch.tell("epp", tools::build(workspace, "epp")?);

@@ -172,16 +172,24 @@ pub(crate) fn renew_record(host: &impl Host, key: &str) {
     let Some((value, cas)) = host.shared(key) else {
         return;
     };
-    let Ok(record) = VmRecord::decode(value.as_slice()) else {
+    let Ok(mut record) = VmRecord::decode(value.as_slice()) else {
         return;
     };
+    let lives = record.deadline_ns.saturating_sub(record.published_ns);
     let now = host.now().as_nanos() as u64;
-    let renewed = VmRecord {
-        published_ns: now,
-        deadline_ns: now + record.deadline_ns.saturating_sub(record.published_ns),
-        ..record
-    };
-    let _ = host.set_shared(key, &renewed.encode_to_vec(), Some(cas));
+    let passed = now.saturating_sub(std::mem::replace(&mut record.published_ns, now));
+    record.deadline_ns = now + lives;
+    // What happened stays where it was.
+    let passed = u32::try_from(passed / 1_000_000).unwrap_or(u32::MAX);
+    for cluster in &mut record.clusters {
+        let assignments = cluster.assignments.iter_mut().map(|one| &mut one.age_ms);
+        let spent = cluster.spent.iter_mut().map(|one| &mut one.age_ms);
+        let receipts = cluster.receipts.iter_mut().map(|one| &mut one.age_ms);
+        for age in assignments.chain(spent).chain(receipts) {
+            *age = age.saturating_add(passed);
+        }
+    }
+    let _ = host.set_shared(key, &record.encode_to_vec(), Some(cas));
 }
 
 /// The index and the number that changes with it, unless that number is `seen`.

@@ -173,16 +173,11 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
                 Role::Host => Part::Inbound(Inbound::new(root.plugin())),
             }
         };
-        Rc::new_cyclic(|request| {
-            let in_envoy = InEnvoy::new(filter, Weak::clone(request));
-            let mut requests = worker.requests.borrow_mut();
-            requests.insert(context, in_envoy.clone());
-            Request {
-                entry,
-                in_envoy,
-                context,
-                part: RefCell::new(part),
-            }
+        Rc::new_cyclic(|request| Request {
+            entry,
+            in_envoy: InEnvoy::new(filter, Weak::clone(request)),
+            context,
+            part: RefCell::new(part),
         })
     })
 }
@@ -190,7 +185,7 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
 impl Request {
     /// Its headers are here; what is to become of it, if that is not for Envoy to say.
     pub(crate) fn on_headers(&self, ends: bool) -> Flow {
-        WORKER.with(|worker| worker.ring_by(self));
+        WORKER.with(|worker| worker.began(self));
         let host = &self.in_envoy;
         match &mut *self.part.borrow_mut() {
             Part::Exchange(exchange) => exchange.on_request(host, ends),
@@ -230,7 +225,7 @@ impl Request {
             Part::Attempt(_) => {}
             Part::Inbound(inbound) => inbound.on_end(),
         }
-        WORKER.with(|worker| worker.ended(self));
+        WORKER.with(|worker| worker.forget(self));
     }
 
     /// This thread's bell has rung, which hangs by this request.
@@ -241,7 +236,7 @@ impl Request {
     /// Envoy destroys it.
     pub(crate) fn on_destroy(&self) {
         self.in_envoy.is_destroyed();
-        WORKER.with(|worker| worker.forget(self.context));
+        WORKER.with(|worker| worker.forget(self));
     }
 }
 
@@ -281,6 +276,15 @@ impl Worker {
         }
     }
 
+    /// Its headers are here. An attempt is a part of a request that is known already.
+    fn began(&self, request: &Request) {
+        if !matches!(*request.part.borrow(), Part::Attempt(_)) {
+            let mut requests = self.requests.borrow_mut();
+            requests.insert(request.context, request.in_envoy.clone());
+            self.ring_by(request.context, &request.in_envoy, &request.entry);
+        }
+    }
+
     fn on_bell(&self) {
         if let Some((_, bell)) = &*self.bell.borrow() {
             bell.heard();
@@ -304,50 +308,44 @@ impl Worker {
         }
     }
 
-    /// Sees to it that this thread is woken while this request is under way, or another one.
-    fn ring_by(&self, request: &Request) {
+    /// Sees to it that this thread is woken while this request is under way, unless it is by another one.
+    fn ring_by(&self, context: u32, request: &InEnvoy, entry: &Entry) {
         let mut bell = self.bell.borrow_mut();
         if bell.is_none()
-            && let Some(filter) = request.in_envoy.filter()
+            && let Some(filter) = request.filter()
         {
-            let tick = request.entry.installed.tick;
-            *bell = Some((
-                request.context,
-                PROCESS.bells.hang(filter.scheduler(), tick),
-            ));
+            let scheduler = filter.scheduler();
+            *bell = Some((context, PROCESS.bells.hang(scheduler, entry.installed.tick)));
         }
     }
 
-    fn ended(&self, request: &Request) {
-        self.forget(request.context);
+    /// A request has ended: what rings by it rings by another one. After the last one this thread sleeps.
+    fn forget(&self, request: &Request) {
+        if self
+            .requests
+            .borrow_mut()
+            .remove(&request.context)
+            .is_none()
+        {
+            return;
+        }
+        let is_its = |bell: &mut (u32, Arc<Bell>)| bell.0 == request.context;
+        if let Some((_, bell)) = self.bell.borrow_mut().take_if(is_its) {
+            PROCESS.bells.take_down(bell);
+        }
         let next = self
             .requests
             .borrow()
             .first_key_value()
-            .map(|(c, r)| (*c, r.filter()));
+            .map(|(c, r)| (*c, r.clone()));
         match next {
-            Some((context, Some(filter))) => {
-                let mut bell = self.bell.borrow_mut();
-                if bell.is_none() {
-                    let tick = request.entry.installed.tick;
-                    *bell = Some((context, PROCESS.bells.hang(filter.scheduler(), tick)));
-                }
-            }
-            Some((_, None)) => {}
+            Some((context, in_envoy)) => self.ring_by(context, &in_envoy, &request.entry),
             None => {
                 let record = request.entry.root.try_borrow_mut().ok();
                 if let Some(record) = record.and_then(|mut root| root.on_idle()) {
                     PROCESS.sleeps(record);
                 }
             }
-        }
-    }
-
-    fn forget(&self, context: u32) {
-        self.requests.borrow_mut().remove(&context);
-        let is_its = |bell: &mut (u32, Arc<Bell>)| bell.0 == context;
-        if let Some((_, bell)) = self.bell.borrow_mut().take_if(is_its) {
-            PROCESS.bells.take_down(bell);
         }
     }
 

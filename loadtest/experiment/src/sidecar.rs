@@ -29,6 +29,10 @@ pub fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value>) -> V
             "tag_name": "reason",
             "regex": r"^wasmcustom\.weir_.*?(;\.;reason=\.=(.*?);\.;)",
         }]},
+        // The dynamic module's metrics are called as those of the module of WebAssembly.
+        "layered_runtime": {"layers": [{"name": "static", "static_layer": {
+            "envoy.reloadable_features.dynamic_modules_strip_custom_stat_prefix": true,
+        }}]},
         "static_resources": {"listeners": [listener(filters)], "clusters": clusters},
     })
 }

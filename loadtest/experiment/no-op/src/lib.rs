@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A proxy-wasm HTTP filter that does nothing: what any filter costs.
+//! An HTTP filter that does nothing: what any filter costs, as a module of proxy-wasm and as a dynamic module.
 //!
 //! Like every module that is built with the SDK it exports all callbacks, so Envoy makes the same calls
 //! into it as into Weir's.
 
 #[cfg(target_arch = "wasm32")]
 mod filter;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;

@@ -23,6 +23,12 @@ pub struct Programs {
     /// weir_bench_no_op.wasm
     #[arg(long, value_name = "FILE")]
     pub(crate) no_op: PathBuf,
+    /// libweir_native.so
+    #[arg(long, value_name = "FILE")]
+    pub(crate) native: PathBuf,
+    /// libweir_bench_no_op.so
+    #[arg(long, value_name = "FILE")]
+    pub(crate) native_no_op: PathBuf,
     /// weir-control
     #[arg(long, value_name = "FILE")]
     pub(crate) control: PathBuf,

@@ -27,7 +27,22 @@ pub(crate) fn sidecar(
     with(node, filter, hosts, control)
 }
 
-/// The same where keys are the blocks of prompts; `prompt` as in the plugin's configuration.
+/// [`sidecar`] by the filter's other shell.
+pub(crate) fn native_sidecar(
+    node: &str,
+    programs: &Programs,
+    table: &str,
+    hosts: &[SocketAddr],
+    control: SocketAddr,
+) -> Value {
+    let mut configuration = configuration(&json!({"table": table}));
+    // The module cannot ask Envoy for it.
+    configuration["proxy"] = node.into();
+    let filter = filters::native(node, &programs.native, &configuration);
+    with(node, filter, hosts, control)
+}
+
+/// [`sidecar`] where keys are the blocks of prompts; `prompt` as in the plugin's configuration.
 pub(crate) fn prompt_sidecar(
     node: &str,
     programs: &Programs,
@@ -42,11 +57,14 @@ pub(crate) fn prompt_sidecar(
 }
 
 fn filter(node: &str, programs: &Programs, cluster: &Value) -> Value {
-    let configuration = json!({
+    filters::wasm(node, &programs.filter, &configuration(cluster))
+}
+
+fn configuration(cluster: &Value) -> Value {
+    json!({
         "control_cluster": "weir-control",
         "clusters": {HOSTS: cluster},
-    });
-    filters::wasm(node, &programs.filter, &configuration)
+    })
 }
 
 fn with(node: &str, filter: Value, hosts: &[SocketAddr], control: SocketAddr) -> Value {

@@ -30,6 +30,25 @@ pub fn wasm(name: &str, module: &Path, configuration: &Value) -> Value {
     })
 }
 
+/// A dynamic module.
+pub fn native(name: &str, module: &Path, configuration: &Value) -> Value {
+    json!({
+        "name": name,
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+            "dynamic_module_config": {
+                "module": {"local": {"filename": module}},
+                "do_not_close": true,
+            },
+            "filter_name": name,
+            "filter_config": {
+                "@type": "type.googleapis.com/google.protobuf.StringValue",
+                "value": configuration.to_string(),
+            },
+        },
+    })
+}
+
 /// A script in Lua.
 pub fn lua(source: &str) -> Value {
     json!({

@@ -50,8 +50,11 @@ pub(super) fn groups() -> [Group; 2] {
             title: "A request",
             ways: &[
                 Way::Plain,
+                Way::Rules,
                 Way::NoOp,
+                Way::NativeNoOp,
                 Way::Weir,
+                Way::Native,
                 Way::WeirLoads,
                 Way::Dynamic,
                 Way::Lua,
@@ -71,7 +74,14 @@ pub(super) fn groups() -> [Group; 2] {
         Group {
             name: "completions",
             title: "A completion, beside the inference gateway's picker",
-            ways: &[Way::Plain, Way::NoOp, Way::Weir, Way::Dynamic, Way::Epp],
+            ways: &[
+                Way::Plain,
+                Way::NoOp,
+                Way::Weir,
+                Way::Native,
+                Way::Dynamic,
+                Way::Epp,
+            ],
             cases: [
                 closed("500 B prompts, 16 connections", 16, Some(500)),
                 closed("20 KB prompts, 16 connections", 16, Some(20_000)),

@@ -160,18 +160,23 @@ impl Measured<'_> {
             let got = self.ratio(way, to, Figures::cpu)?;
             Ok::<_, anyhow::Error>(Target { what, bound, got })
         };
-        let p99 = || {
+        let p99 = |way: Way, to: Way| {
             Ok::<_, anyhow::Error>(Target {
-                what: "p99 of Weir to no-op Wasm".to_owned(),
+                what: format!("p99 of {} to {}", way.name(), to.name()),
                 bound: Bound::AtMost(1.1),
-                got: self.ratio(Way::Weir, Way::NoOp, |figures| figures.p99)?,
+                got: self.ratio(way, to, |figures| figures.p99)?,
             })
         };
         let beside_epp = self.group.ways.contains(&Way::Epp);
         Ok(match (self.case.rate, self.case.prompt_bytes, beside_epp) {
-            (Rate::HalfOfSaturation, None, _) => vec![p99()?],
+            (Rate::HalfOfSaturation, None, _) => {
+                vec![p99(Way::Weir, Way::NoOp)?, p99(Way::Native, Way::Plain)?]
+            }
             (Rate::Closed, None, _) => vec![
-                cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.25))?,
+                cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.2))?,
+                cpu(Way::Native, Way::NoOp, Bound::AtMost(1.0))?,
+                cpu(Way::Native, Way::Rules, Bound::AtMost(1.15))?,
+                cpu(Way::Picker, Way::Native, Bound::AtLeast(3.0))?,
                 cpu(Way::Picker, Way::Weir, Bound::AtLeast(2.0))?,
                 cpu(Way::ToldPicker, Way::Weir, Bound::AtLeast(2.0))?,
             ],

@@ -174,6 +174,14 @@ impl Starter<'_> {
                 let filter = filters::wasm(node, &self.programs.no_op, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
+            Way::Rules => bootstrap(node, vec![], vec![clusters::named_and_stripped(hosts)]),
+            Way::NativeNoOp => {
+                let filter = filters::native(node, &self.programs.native_no_op, &json!({}));
+                bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
+            }
+            Way::Native => {
+                weir::native_sidecar(node, self.programs, table(way)?, hosts, self.control.xds)
+            }
             Way::Weir | Way::WeirLoads | Way::Dynamic => {
                 weir::sidecar(node, self.programs, table(way)?, hosts, self.control.xds)
             }

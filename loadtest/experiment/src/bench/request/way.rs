@@ -16,10 +16,16 @@ pub(super) const DYNAMIC: &str = "rules-dynamic";
 pub(super) enum Way {
     /// Envoy alone, with its least_request.
     Plain,
-    /// The same with a module that does nothing.
+    /// The same with the header rules alone that Weir needs: nobody names a host.
+    Rules,
+    /// As plain, with a module of WebAssembly that does nothing.
     NoOp,
+    /// As plain, with a dynamic module that does nothing.
+    NativeNoOp,
     /// With its defaults.
     Weir,
+    /// The same filter as a dynamic module.
+    Native,
     /// Hosts tell their load on every answer, and the filter takes it in.
     WeirLoads,
     /// Weir with the selection `dynamic`, which leaves the host that has the key for nothing.
@@ -38,8 +44,11 @@ impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain Envoy",
+            Self::Rules => "header rules only",
             Self::NoOp => "no-op Wasm",
+            Self::NativeNoOp => "no-op native",
             Self::Weir => "Weir",
+            Self::Native => "Weir, native",
             Self::WeirLoads => "Weir, load on answers",
             Self::Dynamic => "Weir, dynamic",
             Self::Lua => "Lua",
@@ -53,7 +62,10 @@ impl Way {
     pub(super) fn node(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Rules => "rules",
             Self::NoOp => "no-op",
+            Self::NativeNoOp => "native-no-op",
+            Self::Native => "native",
             Self::Weir | Self::WeirLoads => "weir",
             Self::Dynamic => "weir-dynamic",
             Self::Lua => "lua",
@@ -66,24 +78,29 @@ impl Way {
     /// The table of weir-control that it decides by.
     pub(super) fn table(self) -> Option<&'static str> {
         match self {
-            Self::Weir | Self::WeirLoads => Some(HOSTS),
+            Self::Weir | Self::Native | Self::WeirLoads => Some(HOSTS),
             Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
-            Self::Plain | Self::NoOp | Self::Lua | Self::Epp => None,
+            Self::Plain | Self::Rules | Self::NoOp | Self::NativeNoOp | Self::Lua | Self::Epp => {
+                None
+            }
         }
     }
 
     /// Whether the filter decides, and counts why.
     pub(super) fn is_weir(self) -> bool {
-        matches!(self, Self::Weir | Self::WeirLoads | Self::Dynamic)
+        matches!(
+            self,
+            Self::Weir | Self::Native | Self::WeirLoads | Self::Dynamic
+        )
     }
 
     /// Who must answer a request for a key that this host has.
     pub(super) fn answered_by(self, holder: SocketAddr) -> Result<AnsweredBy> {
         let holder = HeaderValue::try_from(holder.to_string())?;
         Ok(match self {
-            Self::Plain | Self::NoOp => AnsweredBy::Any,
+            Self::Plain | Self::Rules | Self::NoOp | Self::NativeNoOp => AnsweredBy::Any,
             Self::Epp => AnsweredBy::TheNamed,
-            Self::Weir | Self::WeirLoads => AnsweredBy::Preferably(holder),
+            Self::Weir | Self::Native | Self::WeirLoads => AnsweredBy::Preferably(holder),
             Self::Dynamic | Self::Lua | Self::Picker | Self::ToldPicker => AnsweredBy::This(holder),
         })
     }
