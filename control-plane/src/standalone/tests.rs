@@ -3,6 +3,7 @@ use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::core::v3::{HealthStatus, TypedExtensionConfig};
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route::Action};
+use envoy_types::pb::envoy::extensions::filters::http::dynamic_modules::v3::DynamicModuleFilter;
 use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
 use envoy_types::pb::envoy::extensions::wasm::v3::PluginConfig;
@@ -73,6 +74,18 @@ fn a_wrong_value_is_refused_by_the_name_of_its_field() {
         (
             "filter.delivery",
             format!("filter: {{ wasm: f, delivery: post }}\nlisteners: [ {one} ]"),
+        ),
+        (
+            "filter.native",
+            format!("filter: {{ wasm: f, native: /f.so }}\nlisteners: [ {one} ]"),
+        ),
+        (
+            "filter.native",
+            format!("filter: {{ native: f.so }}\nlisteners: [ {one} ]"),
+        ),
+        (
+            "filter.delivery",
+            format!("filter: {{ native: /f.so, delivery: path }}\nlisteners: [ {one} ]"),
         ),
         ("fallback", with(&one, "fallback: magic")),
         ("protocol", with(&one, "protocol: gopher")),
@@ -217,6 +230,27 @@ fn where_keys_are_in_bodies_the_filter_is_shown_them() {
         });
         assert_eq!(shown, [is_shown, None], "{key}");
     }
+}
+
+#[test]
+fn the_other_shell_is_a_file_that_is_there_with_the_same_configuration() {
+    let yaml = LEAST.replace("wasm: weir_filter.wasm", "native: /etc/weir/f.so");
+    let config = config(&yaml);
+    let code = Code::load(&config, std::path::Path::new("/nowhere")).unwrap();
+    assert_eq!(code, Code::Native("/etc/weir/f.so".to_owned()));
+    let resources = Standalone::new(&config, code, ["rules"]).resources(&rules(&[]));
+    let body = resources[types::EXTENSION]["weir"].body.clone();
+    let extension = TypedExtensionConfig::decode(body).unwrap();
+    let filter = extension.typed_config.unwrap();
+    assert_eq!(filter.type_url, DynamicModuleFilter::type_url());
+    let filter = DynamicModuleFilter::decode(&*filter.value).unwrap();
+    let module = filter.dynamic_module_config.unwrap();
+    assert!(module.do_not_close);
+    let file = module.module.unwrap().specifier.unwrap();
+    assert!(format!("{file:?}").contains("/etc/weir/f.so"), "{file:?}");
+    let plugin = StringValue::decode(&*filter.filter_config.unwrap().value).unwrap();
+    let expected = extension::plugin_configuration(&config, ["rules"]).to_string();
+    assert_eq!(plugin.value, expected);
 }
 
 /// Hosts that give requests back need nothing more of their callers' sidecars.

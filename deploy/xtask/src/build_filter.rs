@@ -58,6 +58,14 @@ pub(crate) fn native_no_op(workspace: &Workspace) -> Result<PathBuf> {
     build_native(workspace, "weir-bench-no-op")
 }
 
+/// The same as tests have programs, which is built with them.
+pub(crate) fn native_debug(workspace: &Workspace) -> Result<PathBuf> {
+    let mut command = workspace.cargo();
+    command.args(["build", "--package", "weir-native", "--lib"]);
+    command.shown()?;
+    Ok(workspace.target.join("debug").join("libweir_native.so"))
+}
+
 fn build_native(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo();
     command

@@ -5,6 +5,7 @@
 
 pub(crate) mod licences;
 mod miri;
+mod native;
 mod set_up;
 mod suite;
 mod summary;
@@ -55,6 +56,8 @@ enum Step {
     Doc,
     /// All tests
     Test,
+    /// Whole Envoys with the filter as a dynamic module: some tests by day, all with `--nightly`
+    Native,
     /// The Java agent's own tests, on its packed jar
     Java,
     /// The simulator and the demo have the same order of policies
@@ -86,6 +89,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
             Step::Doc => summary.run("doc", || doc(workspace)),
             Step::Test => report = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Native => summary.run("native", || native::run(workspace, args.nightly)),
             Step::Java => summary.run("java", || {
                 tools::test(workspace, EVENTS_AGENT)?;
                 Ok(Outcome::Passed)

@@ -5,7 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing
 )]
-//! The proxy-wasm HTTP filter that picks the upstream host.
+//! The HTTP filter that picks the upstream host, and its shell of proxy-wasm. The other one is `weir-native`.
 //!
 //! ```text
 //!                     one VM a worker thread, and one on the main thread

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use weir_filter::disposition::{Action, Flow};
 
-use crate::abi::{self, Buffer, Configuration, Filter, Header, body_status, headers_status, level};
+use crate::abi::{self, Configuration, Filter, body_status, headers_status, level};
+pub use crate::abi::{Buffer, Header};
 use crate::installed::Installed;
 use crate::streams;
 use crate::worker::{self, Request};

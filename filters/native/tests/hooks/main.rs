@@ -71,8 +71,8 @@ fn install(json: &str) -> Option<Arc<Installed>> {
     let module = unsafe {
         hooks::envoy_dynamic_module_on_http_filter_config_new(
             pointer,
-            std::mem::transmute::<Buffer, _>(Buffer::of(b"weir")),
-            std::mem::transmute::<Buffer, _>(Buffer::of(json.as_bytes())),
+            std::mem::transmute::<Buffer, hooks::Buffer>(Buffer::of(b"weir")),
+            std::mem::transmute::<Buffer, hooks::Buffer>(Buffer::of(json.as_bytes())),
         )
     };
     (!module.is_null()).then(|| Arc::new(Installed { envoy, module }))
@@ -87,7 +87,7 @@ fn configuration(variant: u64) -> String {
     format!(
         r#"{{"control_cluster": "weir-control", "proxy": "p", "tick": "10ms", "debug": {},
             "clusters": {{"rules": {{"table": "rules", {key}}}}}}}"#,
-        variant % 2 == 0
+        variant.is_multiple_of(2)
     )
 }
 
