@@ -20,7 +20,7 @@ pub(crate) fn native() -> Option<PathBuf> {
 /// What the filter has counted so far is in Envoy's statistics: the dynamic module tells it on its ticks.
 pub(crate) async fn counted() {
     if native().is_some() {
-        tokio::time::sleep(Duration::from_millis(70)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 }
 

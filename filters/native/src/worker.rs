@@ -164,7 +164,6 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
         let entry = worker.entry(installed);
         let context = worker.last_context.get().wrapping_add(1);
         worker.last_context.set(context);
-        worker.awake(&entry);
         let part = {
             let root = entry.root.borrow();
             match root.role() {
@@ -265,23 +264,23 @@ impl Worker {
         entry
     }
 
-    /// A request comes: where no tick has come for a while, one is due.
-    fn awake(&self, entry: &Rc<Entry>) {
-        if self.requests.borrow().is_empty() {
+    /// A request's headers are here. An attempt is a part of a request that is known already.
+    fn began(&self, request: &Request) {
+        if matches!(*request.part.borrow(), Part::Attempt(_)) {
+            return;
+        }
+        let sleeps = self.requests.borrow().is_empty();
+        let mut requests = self.requests.borrow_mut();
+        requests.insert(request.context, request.in_envoy.clone());
+        drop(requests);
+        if sleeps {
             PROCESS.wakes();
         }
+        self.ring_by(request.context, &request.in_envoy, &request.entry);
+        // After a sleep one is due.
         let since = Native.now().saturating_sub(self.ticked.get());
-        if since >= 2 * entry.installed.tick {
+        if since >= 2 * request.entry.installed.tick {
             self.tick_all();
-        }
-    }
-
-    /// Its headers are here. An attempt is a part of a request that is known already.
-    fn began(&self, request: &Request) {
-        if !matches!(*request.part.borrow(), Part::Attempt(_)) {
-            let mut requests = self.requests.borrow_mut();
-            requests.insert(request.context, request.in_envoy.clone());
-            self.ring_by(request.context, &request.in_envoy, &request.entry);
         }
     }
 

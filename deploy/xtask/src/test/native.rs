@@ -12,7 +12,7 @@ use crate::{build_filter, tools};
 /// By day one test of each kind: tables, held and shed requests, bodies, retries, loss of weir-control.
 const BY_DAY: [&str; 7] = [
     "standalone::",
-    "bodies::conversations",
+    "bodies::a_body_that_comes_late",
     "control_loss::when_weir_control_is_killed",
     "headers::a_caller_that_is_not_trusted",
     "holding::a_request_waits",
