@@ -115,6 +115,7 @@ impl Written {
             None,
         );
         note("filter.config", "fields", None, None);
+        note("filter.native", "text", None, None);
         note(
             "max_requests",
             "whole number",
