@@ -4,19 +4,24 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use weir_policy::Reason;
 use weir_report::digits;
 use weir_stage::http;
 
+/// The dynamic module tells its counts on its ticks, of 50 ms.
+const TOLD: Duration = Duration::from_millis(200);
+
 /// Choices, by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reasons(BTreeMap<String, u64>);
 
 impl Reasons {
-    /// From the sidecar's admin pages; of a sidecar without the filter there are none.
+    /// From the sidecar's admin pages; of a sidecar without the filter there are none. Waits for [`TOLD`] first.
     pub(crate) fn read(admin: SocketAddr) -> Result<Self> {
+        std::thread::sleep(TOLD);
         let page = http::get(admin, "/stats/prometheus?filter=weir_decisions")?;
         Self::parse(&page.body).context("the sidecar's weir_decisions_total")
     }
