@@ -105,11 +105,7 @@ pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed
         let reads_bodies = root.reads_bodies();
         let installed = Installed::new((id, json), (tick, reads_bodies), (envoy, numbers));
         let installed = Arc::new(installed);
-        let entry = Rc::new(Entry {
-            installed: Arc::clone(&installed),
-            root: RefCell::new(root),
-        });
-        worker.entries.borrow_mut().insert(id, entry);
+        worker.enter(&installed, root);
         if !abi::is_validation_mode() {
             installed.hang(PROCESS.bells.hang(envoy.scheduler(), tick));
         }
@@ -255,6 +251,10 @@ impl Worker {
         let root = self.root(installed.id, &installed.json);
         // The main thread has taken it, so this one does.
         let root = root.map_or_else(|| Root::new(installed.id), |(root, _)| root);
+        self.enter(installed, root)
+    }
+
+    fn enter(&self, installed: &Arc<Installed>, root: Root<Native>) -> Rc<Entry> {
         let entry = Rc::new(Entry {
             installed: Arc::clone(installed),
             root: RefCell::new(root),
