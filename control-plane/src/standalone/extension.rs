@@ -79,16 +79,10 @@ pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedEx
 }
 
 fn wasm(name: &str, code: data_source::Specifier, plugin: String) -> Option<Any> {
-    let source = core::DataSource {
-        specifier: Some(code),
-        ..Default::default()
-    };
     let vm = wasm::VmConfig {
         vm_id: VM_ID.to_owned(),
         runtime: "envoy.wasm.runtime.v8".to_owned(),
-        code: Some(core::AsyncDataSource {
-            specifier: Some(core::async_data_source::Specifier::Local(source)),
-        }),
+        code: Some(local(code)),
         ..Default::default()
     };
     let backoff = core::BackoffStrategy {
@@ -114,14 +108,8 @@ fn wasm(name: &str, code: data_source::Specifier, plugin: String) -> Option<Any>
 }
 
 fn native(name: &str, path: String, plugin: String) -> Option<Any> {
-    let source = core::DataSource {
-        specifier: Some(data_source::Specifier::Filename(path)),
-        ..Default::default()
-    };
     let module = DynamicModuleConfig {
-        module: Some(core::AsyncDataSource {
-            specifier: Some(core::async_data_source::Specifier::Local(source)),
-        }),
+        module: Some(local(data_source::Specifier::Filename(path))),
         // Its thread and what it knows outlive a configuration.
         do_not_close: true,
         ..Default::default()
@@ -132,6 +120,17 @@ fn native(name: &str, path: String, plugin: String) -> Option<Any> {
         filter_config: protobuf::any(StringValue { value: plugin }),
         ..Default::default()
     })
+}
+
+/// Code that comes with the configuration, or is on the sidecar's machine.
+fn local(code: data_source::Specifier) -> core::AsyncDataSource {
+    let source = core::DataSource {
+        specifier: Some(code),
+        ..Default::default()
+    };
+    core::AsyncDataSource {
+        specifier: Some(core::async_data_source::Specifier::Local(source)),
+    }
 }
 
 /// A filter of the name that comes by ECDS: a change of its configuration or code then drains no listener and replaces
