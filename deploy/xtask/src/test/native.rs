@@ -2,9 +2,11 @@
 //! The filter's other shell: the tests of whole Envoys again, with the dynamic module in place of the one of
 //! WebAssembly.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use weir_stage::command::Run;
 
+use crate::packages::Packages;
+use crate::test::suite::binary;
 use crate::test::summary::Outcome;
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
@@ -25,24 +27,34 @@ const OTHERS: [&str; 3] = ["crash::", "module::", "watched::"];
 pub(super) fn run(workspace: &Workspace, is_nightly: bool) -> Result<Outcome> {
     let module = build_filter::native_debug(workspace)?;
     workspace.build_programs()?;
-    let mut command = workspace.cargo();
-    command
-        .args(["test", "--package", "weir-control", "--no-fail-fast"])
-        .args(["--test", "envoy", "--test", "faults"])
-        .env("WEIR_ENVOY", tools::install(workspace)?.envoy)
-        .env("WEIR_BIN_DIR", workspace.target.join("debug"))
-        .env("WEIR_FILTER_NATIVE", module);
-    match is_nightly {
-        true => {
-            command.args(["--test", "reloads", "--"]);
-            for name in OTHERS {
-                command.args(["--skip", name]);
-            }
+    let envoy = tools::install(workspace)?.envoy;
+    let wanted: &[&str] = match is_nightly {
+        true => &["envoy", "faults", "reloads"],
+        false => &["envoy", "faults"],
+    };
+    // Of the whole workspace, as step `test` builds them: of one package they would be built anew, with what that needs.
+    let mut build = workspace.cargo();
+    build.args(["test", "--workspace"]);
+    build.args(wanted.iter().flat_map(|name| ["--test", name]));
+    let packages = Packages::find(workspace)?;
+    let mut failed = Vec::new();
+    for binary in binary::build(&mut build, &packages)? {
+        if !binary.name.starts_with("weir-control ") {
+            continue;
         }
-        false => {
-            command.arg("--").args(BY_DAY);
+        let mut command = binary.command();
+        match is_nightly {
+            true => command.args(OTHERS.iter().flat_map(|name| ["--skip", name])),
+            false => command.args(BY_DAY),
+        };
+        command
+            .env("WEIR_ENVOY", &envoy)
+            .env("WEIR_BIN_DIR", workspace.target.join("debug"))
+            .env("WEIR_FILTER_NATIVE", &module);
+        if command.shown().is_err() {
+            failed.push(binary.name);
         }
     }
-    command.shown()?;
+    ensure!(failed.is_empty(), "{} failed", failed.join(", "));
     Ok(Outcome::Passed)
 }

@@ -6,7 +6,7 @@
 //! ```
 
 mod allowed;
-mod binary;
+pub(super) mod binary;
 mod pool;
 mod report;
 
@@ -38,13 +38,7 @@ pub(super) fn run(
     set_up: &SetUp,
     report: &mut Report,
 ) -> Result<()> {
-    let mut binaries = binary::build(&mut cargo_test(workspace, args), packages)?;
-    let left_out = packages.left_out(args.package.as_deref());
-    if !left_out.is_empty() {
-        let mut named = cargo_test(workspace, args);
-        named.args(left_out.iter().flat_map(|name| ["--test", name]));
-        binaries.extend(binary::build(&mut named, packages)?);
-    }
+    let mut binaries = built(workspace, packages, args)?;
     binaries.sort_by_key(|binary| !binary.slow);
     let mut jobs: Vec<Job> = binaries.iter().map(|binary| job(binary, args)).collect();
     jobs.push(Job {
@@ -81,6 +75,23 @@ pub(super) fn run(
     verdict(workspace, report)
 }
 
+/// The test programs, also those that `cargo test` leaves out.
+fn built(workspace: &Workspace, packages: &Packages, args: &Args) -> Result<Vec<Binary>> {
+    let mut binaries = binary::build(&mut cargo_test(workspace, args), packages)?;
+    let left_out = packages.left_out(args.package.as_deref());
+    if !left_out.is_empty() {
+        let mut named = cargo_test(workspace, args);
+        named.args(left_out.iter().flat_map(|name| ["--test", name]));
+        for binary in binary::build(&mut named, packages)? {
+            // Another package may have one of this name that is not left out.
+            if !binaries.iter().any(|known| known.program == binary.program) {
+                binaries.push(binary);
+            }
+        }
+    }
+    Ok(binaries)
+}
+
 fn verdict(workspace: &Workspace, report: &Report) -> Result<()> {
     let failed = report.failed();
     if !failed.is_empty() {
@@ -114,14 +125,8 @@ fn cargo_test(workspace: &Workspace, args: &Args) -> Command {
 }
 
 fn job(binary: &Binary, args: &Args) -> Job {
-    let mut command = Command::new(&binary.program);
-    // `.cargo/config.toml` has more threads, for programs that run one after the other: these run side by side.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    command
-        .args(&args.filter)
-        .current_dir(&binary.folder)
-        .env("RUST_TEST_THREADS", threads.to_string())
-        .env("CARGO_MANIFEST_DIR", &binary.folder);
+    let mut command = binary.command();
+    command.args(&args.filter);
     Job {
         name: binary.name.clone(),
         command,

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -11,16 +12,30 @@ use crate::packages::Packages;
 
 /// One test program.
 #[derive(Debug)]
-pub(super) struct Binary {
+pub(in crate::test) struct Binary {
     /// The package and the target, by which people know it.
-    pub(super) name: String,
-    pub(super) program: PathBuf,
+    pub(in crate::test) name: String,
+    pub(in crate::test) program: PathBuf,
     /// Where Cargo runs it.
-    pub(super) folder: PathBuf,
+    pub(in crate::test) folder: PathBuf,
     /// It measures the machine, so nothing runs beside it.
-    pub(super) alone: bool,
+    pub(in crate::test) alone: bool,
     /// It waits for real processes most of the time, so it is started first.
-    pub(super) slow: bool,
+    pub(in crate::test) slow: bool,
+}
+
+impl Binary {
+    /// As Cargo would start it, with a thread for each core: `.cargo/config.toml` has more, for programs that run one
+    /// after the other, and these run side by side.
+    pub(in crate::test) fn command(&self) -> Command {
+        let threads = available_parallelism().map_or(1, usize::from);
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(&self.folder)
+            .env("RUST_TEST_THREADS", threads.to_string())
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
 }
 
 /// A line of `cargo test --no-run --message-format json`, as far as it is read.
@@ -45,7 +60,7 @@ struct Profile {
 }
 
 /// Builds those of a `cargo test`, and lists them.
-pub(super) fn build(command: &mut Command, packages: &Packages) -> Result<Vec<Binary>> {
+pub(in crate::test) fn build(command: &mut Command, packages: &Packages) -> Result<Vec<Binary>> {
     let output = command
         .args(["--no-run", "--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
