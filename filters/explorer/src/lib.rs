@@ -9,10 +9,12 @@
 //! back with the shortest way there. Eventuality is asked of every state: from it, without further faults, the model
 //! settles. That holds where the graph of states has cycles too.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 /// A state that has to be reached: its name, and how it is told.
 pub type Sight<S> = (&'static str, fn(&S) -> bool);
@@ -70,20 +72,28 @@ pub struct Broken {
     pub state: String,
 }
 
+/// How a state was come to.
+struct Way<A> {
+    /// The state before it, and the step from there; none of the first.
+    before: Option<(usize, A)>,
+    /// Steps from the start.
+    depth: usize,
+}
+
 /// The states of a model so far, and how each was come to.
 struct Found<'a, M: Model> {
     model: &'a M,
     states: Vec<Rc<M::State>>,
-    numbers: HashMap<Rc<M::State>, usize>,
-    /// By state: the one before it, the step from there, and the steps from the start.
-    ways: Vec<(usize, String, usize)>,
+    numbers: FxHashMap<Rc<M::State>, usize>,
+    /// By state.
+    ways: Vec<Way<M::Action>>,
     /// Of states that settle: after how many calm steps.
-    settling: HashMap<Rc<M::State>, usize>,
+    settling: FxHashMap<Rc<M::State>, usize>,
 }
 
 impl<M: Model> Found<'_, M> {
     /// Says whether the state is new.
-    fn add(&mut self, state: M::State, way: (usize, String, usize)) -> bool {
+    fn add(&mut self, state: M::State, way: Way<M::Action>) -> bool {
         if self.numbers.contains_key(&state) {
             return false;
         }
@@ -97,9 +107,8 @@ impl<M: Model> Found<'_, M> {
     fn broken(&self, mut number: usize, what: String) -> Box<Broken> {
         let state = format!("{:#?}", self.states[number]);
         let mut trace = Vec::new();
-        while number > 0 {
-            let (before, step, _) = &self.ways[number];
-            trace.push(step.clone());
+        while let Some((before, step)) = &self.ways[number].before {
+            trace.push(format!("{step:?}"));
             number = *before;
         }
         trace.reverse();
@@ -135,11 +144,15 @@ pub fn explore<M: Model>(model: &M, patience: usize) -> Result<Explored, Box<Bro
     let mut found = Found {
         model,
         states: Vec::new(),
-        numbers: HashMap::new(),
+        numbers: FxHashMap::default(),
         ways: Vec::new(),
-        settling: HashMap::new(),
+        settling: FxHashMap::default(),
     };
-    found.add(model.start(), (0, String::new(), 0));
+    let start = Way {
+        before: None,
+        depth: 0,
+    };
+    found.add(model.start(), start);
     let mut explored = Explored::default();
     let mut unseen: Vec<_> = model.sights();
     let mut waiting = VecDeque::from([0]);
@@ -153,13 +166,17 @@ pub fn explore<M: Model>(model: &M, patience: usize) -> Result<Explored, Box<Bro
             return Err(found.broken(number, what));
         };
         unseen.retain(|(_, is_seen)| !is_seen(&state));
-        let depth = found.ways[number].2;
+        let depth = found.ways[number].depth;
         explored.calm = explored.calm.max(calm);
         explored.depth = explored.depth.max(depth);
         assert!(found.states.len() < MOST_STATES, "too large: {explored:?}");
         for (action, next) in model.steps(&state) {
             explored.steps += 1;
-            if found.add(next, (number, format!("{action:?}"), depth + 1)) {
+            let way = Way {
+                before: Some((number, action)),
+                depth: depth + 1,
+            };
+            if found.add(next, way) {
                 waiting.push_back(found.states.len() - 1);
             }
         }
