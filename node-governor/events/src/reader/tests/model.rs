@@ -374,7 +374,7 @@ impl<'a> Model<'a> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(if weir_needs::is_nightly() { 10_000 } else { 2_000 }))]
 
     #[test]
     fn no_function_is_stuck_and_no_event_is_lost_unseen(
