@@ -171,6 +171,33 @@ async fn a_full_hosts_request_goes_to_the_next_and_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_request_by_a_changed_configuration_is_given_back_like_any_other() {
+    let mut stage = Stage::start().await;
+    let held = stage.first.fill().await;
+    let attempts = async |envoy: &Sidecar| {
+        let page = envoy
+            .page("/stats?filter=weir-attempt.config_reload")
+            .await?;
+        page.trim().rsplit_once(": ")?.1.parse::<u64>().ok()
+    };
+    let known = stage.world.sidecar.wait("attempts", attempts).await;
+    // Attempts are told whose they may be.
+    let listener = |name: &str, cluster: &str| json!({"name": name, "address": "127.0.0.1:0", "cluster": cluster});
+    stage.world.configure(json!({
+        "clusters": {"others": {"hosts_file": "hosts.yaml"}},
+        "standalone": {"listeners": [listener("egress", "rules"), listener("second", "others")]},
+    }));
+    let is_changed = async |envoy: &Sidecar| (attempts(envoy).await? > known).then_some(());
+    let sidecar = &stage.world.sidecar;
+    sidecar.wait("what attempts are told", is_changed).await;
+    let before = stage.counts().await;
+    let answer = stage.world.caller().send("/", &Vec::new()).await;
+    assert_eq!(answer.status, Some(200));
+    assert_eq!(stage.since(before).await, ([0, 1], 1.0, [1.0, 0.0]));
+    stage.first.release(held).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_all_hosts_are_full_the_last_one_named_takes_the_request() {
     let stage = Stage::start().await;
     // Also the second knows how long a request takes.

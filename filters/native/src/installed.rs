@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A configuration that Envoy has given, as all its threads know it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::abi::Configuration;
@@ -64,5 +64,53 @@ impl Installed {
 
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Acquire)
+    }
+}
+
+/// The configurations of the process. Each thread enters all of them, also those by which no request of its own has
+/// come yet: a VM does by one what another one asks for.
+pub(crate) struct Configurations {
+    last: AtomicU32,
+    added: AtomicU64,
+    alive: Mutex<Vec<Weak<Installed>>>,
+}
+
+impl Configurations {
+    pub(crate) const fn new() -> Self {
+        Self {
+            last: AtomicU32::new(0),
+            added: AtomicU64::new(0),
+            alive: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The number of the next one.
+    pub(crate) fn number(&self) -> u32 {
+        self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// One is there for all threads.
+    pub(crate) fn add(&self, installed: &Arc<Installed>) {
+        let mut alive = self.lock();
+        alive.retain(|known| known.strong_count() > 0);
+        alive.push(Arc::downgrade(installed));
+        drop(alive);
+        self.added.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many were added so far: another number than before says that a thread has some to enter.
+    pub(crate) fn added(&self) -> u64 {
+        self.added.load(Ordering::Acquire)
+    }
+
+    /// Those that Envoy has not given up.
+    pub(crate) fn alive(&self) -> Vec<Arc<Installed>> {
+        let alive = self.lock();
+        let known = alive.iter().filter_map(Weak::upgrade);
+        known.filter(|installed| !installed.is_gone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Installed>>> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

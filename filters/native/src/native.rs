@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant, SystemTime};
@@ -13,6 +13,7 @@ use weir_filter::root;
 
 use crate::abi::{self, level};
 use crate::bells::Bells;
+use crate::installed::Configurations;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
 use crate::{streams, worker};
@@ -22,8 +23,8 @@ pub(crate) struct Process {
     pub(crate) shared: Shared,
     pub(crate) metrics: Metrics,
     pub(crate) bells: Bells,
+    pub(crate) configurations: Configurations,
     began: OnceLock<Instant>,
-    configurations: AtomicU32,
     /// By its thread, where a VM without ticks keeps its record.
     idle: Mutex<BTreeMap<String, ThreadId>>,
 }
@@ -32,8 +33,8 @@ pub(crate) static PROCESS: Process = Process {
     shared: Shared::new(),
     metrics: Metrics::new(),
     bells: Bells::new(),
+    configurations: Configurations::new(),
     began: OnceLock::new(),
-    configurations: AtomicU32::new(1),
     idle: Mutex::new(BTreeMap::new()),
 };
 
@@ -41,11 +42,6 @@ pub(crate) static PROCESS: Process = Process {
 const BEFORE: Duration = Duration::from_secs(3600);
 
 impl Process {
-    /// The next configuration's number.
-    pub(crate) fn number(&self) -> u32 {
-        self.configurations.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// This thread's VM gets no ticks: its record is there, and is to be kept.
     pub(crate) fn sleeps(&self, record: String) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,6 +36,8 @@ struct Worker {
     is_main: Cell<bool>,
     vm: OnceCell<VmHandle<Native>>,
     entries: RefCell<BTreeMap<u32, Rc<Entry>>>,
+    /// How many configurations had been added when all that there were had been entered.
+    entered: Cell<u64>,
     /// By context, those that have not ended.
     requests: RefCell<BTreeMap<u32, InEnvoy>>,
     last_context: Cell<u32>,
@@ -99,13 +101,14 @@ pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed
     WORKER.with(|worker| {
         worker.is_main.set(true);
         worker.sweep();
-        let id = PROCESS.number();
+        let id = PROCESS.configurations.number();
         let (root, tick) = worker.root(id, json)?;
         let numbers = PROCESS.metrics.numbers(envoy);
         let reads_bodies = root.reads_bodies();
         let installed = Installed::new((id, json), (tick, reads_bodies), (envoy, numbers));
         let installed = Arc::new(installed);
         worker.enter(&installed, root);
+        PROCESS.configurations.add(&installed);
         if !abi::is_validation_mode() {
             installed.hang(PROCESS.bells.hang(envoy.scheduler(), tick));
         }
@@ -254,6 +257,16 @@ impl Worker {
         self.enter(installed, root)
     }
 
+    /// Enters the configurations that have come since this was asked last.
+    fn enter_new(&self) {
+        let added = PROCESS.configurations.added();
+        if self.entered.replace(added) != added {
+            for installed in PROCESS.configurations.alive() {
+                self.entry(&installed);
+            }
+        }
+    }
+
     fn enter(&self, installed: &Arc<Installed>, root: Root<Native>) -> Rc<Entry> {
         let entry = Rc::new(Entry {
             installed: Arc::clone(installed),
@@ -269,6 +282,7 @@ impl Worker {
         if matches!(*request.part.borrow(), Part::Attempt(_)) {
             return;
         }
+        self.enter_new();
         let sleeps = self.requests.borrow().is_empty();
         let mut requests = self.requests.borrow_mut();
         requests.insert(request.context, request.in_envoy.clone());

@@ -11,10 +11,11 @@ use crate::test::summary::Outcome;
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
 
-/// By day one test of each kind: tables, held and shed requests, bodies, retries, loss of weir-control.
-const BY_DAY: [&str; 7] = [
+/// By day one test of each kind: tables, held and shed requests, bodies, bounces, retries, loss of weir-control.
+const BY_DAY: [&str; 8] = [
     "standalone::",
     "bodies::a_body_that_comes_late",
+    "bounces::the_first_request",
     "control_loss::when_weir_control_is_killed",
     "headers::a_caller_that_is_not_trusted",
     "holding::a_request_waits",
