@@ -9,7 +9,7 @@ use crate::load::{Load, assert_all_ok};
 use crate::world::{Plan, World};
 use crate::{process, sidecar};
 
-fn crash(what: &str) -> Headers {
+pub(crate) fn crash(what: &str) -> Headers {
     vec![
         ("x-weir-key", "k0".to_owned()),
         ("x-weir-crash", what.to_owned()),

@@ -17,6 +17,7 @@ mod holding;
 mod hosts;
 mod hosts_lost;
 mod overload;
+mod panics;
 mod plugin;
 mod poison_key;
 mod resets;
