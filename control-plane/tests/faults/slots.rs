@@ -16,7 +16,6 @@ const FETCH: Duration = Duration::from_secs(3);
 /// So many connections come to every one of a few threads, but once in a million times.
 const THREADS_ARE_MET: usize = 20;
 const HELD: &str = "weir_held_requests";
-const ON_THEIR_WAY: &str = "envoy_cluster_upstream_rq_active{envoy_cluster_name=\"rules\"";
 
 /// Two hosts, of which the one named has the data of the key, as weir-control knows, and what they cost to fetch.
 async fn start() -> (World, SocketAddr) {
@@ -35,8 +34,7 @@ async fn start() -> (World, SocketAddr) {
     let first = world.caller().send("/", &job(Duration::ZERO)).await;
     let holder = first.host.filter(|_| first.status == Some(200)).unwrap();
     let learned = async || {
-        let page = world.page("/explain?cluster=rules&key=k1").await?;
-        let page: Value = serde_json::from_str(&page).ok()?;
+        let page = explain(&world).await?;
         let other = page["ranked"].get(1)?;
         let fetch = other["estimate"]["fetch_ms"].as_f64()?;
         let is_learned = page["reason"] == "known_cached" && fetch >= FETCH.as_millis() as f64;
@@ -53,6 +51,12 @@ async fn start() -> (World, SocketAddr) {
     };
     world.until("a sidecar that knows the holder", known).await;
     (world, holder)
+}
+
+/// What weir-control knows of the hosts.
+async fn explain(world: &World) -> Option<Value> {
+    let page = world.page("/explain?cluster=rules&key=k1").await?;
+    serde_json::from_str(&page).ok()
 }
 
 /// For the key, and so long to run.
@@ -72,7 +76,14 @@ fn send(world: &World, run: Duration) -> impl Future<Output = Answer> + Send + '
 /// time, so it need not be the last that is held.
 async fn one_is_held(world: &World, run: Duration) -> (JoinHandle<Answer>, JoinSet<Answer>) {
     let first = tokio::spawn(send(world, run));
-    world.until_envoy(ON_THEIR_WAY, |count| count == 1.0).await;
+    // By the host's own word: what is on its way there can be overtaken.
+    let runs = async || {
+        let page = explain(world).await?;
+        let hosts = [page["ranked"].as_array()?, page["others"].as_array()?];
+        let mut hosts = hosts.into_iter().flatten();
+        hosts.find(|host| host["in_progress"] == 1).map(drop)
+    };
+    world.until("a busy holder", runs).await;
     let others = RefCell::new(JoinSet::new());
     let first = RefCell::new(first);
     let held = async || {
