@@ -40,7 +40,7 @@ pub enum Need {
     Installed(&'static str),
     /// Cgroups that this process may make and write.
     Cgroups,
-    /// More than one core, for this process alone where time on it is compared.
+    /// More than one core.
     Cores,
     /// The rights of root.
     Root,

@@ -39,10 +39,10 @@ pub(super) fn run(workspace: &Workspace, is_nightly: bool) -> Result<Outcome> {
     build.args(wanted.iter().flat_map(|name| ["--test", name]));
     let packages = Packages::find(workspace)?;
     let mut failed = Vec::new();
-    for binary in binary::build(&mut build, &packages)? {
-        if !binary.name.starts_with("weir-control ") {
-            continue;
-        }
+    let mut binaries = binary::build(&mut build, &packages)?;
+    // Another package may have one of such a name.
+    binaries.retain(|binary| binary.name.starts_with("weir-control "));
+    for binary in binaries {
         let mut command = binary.command();
         match is_nightly {
             true => command.args(OTHERS.iter().flat_map(|name| ["--skip", name])),
