@@ -399,3 +399,16 @@ fn a_request_may_wait_for_ever_where_no_better_host_is_known() {
     };
     stale.may_wait(&ranked, &of_class(16), later, |bound| panic!("{bound:?}"));
 }
+
+/// Of hosts that are alike the one that failed is named only if it has to be.
+#[test]
+fn an_idle_host_that_has_failed_is_not_named_beside_enough_others() {
+    let mut cluster = cluster((0..4).map(|number| told(number, 1, [0, 0])).collect());
+    cluster.failed(id(2), &Keys::default(), NOW, NOW);
+    for seed in 0..64 {
+        let decision = cluster.decide(&request(None), NOW, &mut rng(seed));
+        let named = named(&cluster, &decision);
+        assert_eq!(named.len(), 3);
+        assert!(!named.contains(&id(2)), "{named:?}");
+    }
+}

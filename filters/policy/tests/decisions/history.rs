@@ -46,6 +46,9 @@ pub(crate) struct Row {
     level: Level,
     /// Age when the table came, in progress, queued.
     load: Option<(Duration, u32, u32)>,
+    speed_permille: u32,
+    /// For how long it stays, since the table came.
+    stays: Option<Duration>,
 }
 
 fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value = Policy> {
@@ -94,6 +97,11 @@ pub(crate) fn selections() -> impl Strategy<Value = Selection> + Clone {
     prop::sample::select(&Selection::ALL)
 }
 
+/// Hosts where nothing waits are as many as others.
+fn queued() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), 0u32..250]
+}
+
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     let state = prop_oneof![
         6 => Just(HostState::Up),
@@ -101,13 +109,18 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         1 => Just(HostState::Down),
     ];
     let level = prop_oneof![Just(0u16), Just(4096), 0u16..=4096].prop_map(Level::admitting);
-    let load = prop::option::of(((0u64..9000).prop_map(millis), 0u32..30, 0u32..250));
-    prop::collection::btree_map(0..HOSTS, (state, level, load), 0..=HOSTS).prop_map(|rows| {
-        let row = |(number, (state, level, load))| Row {
+    let load = prop::option::of(((0u64..9000).prop_map(millis), 0u32..30, queued()));
+    let speed = prop::sample::select(vec![0, 0, 0, 1000, 500, 2000]);
+    let stays = prop::option::weighted(0.1, (0u64..4000).prop_map(millis));
+    let row = (state, level, load, speed, stays);
+    prop::collection::btree_map(0..HOSTS, row, 0..=HOSTS).prop_map(|rows| {
+        let row = |(number, (state, level, load, speed_permille, stays))| Row {
             number,
             state,
             level,
             load,
+            speed_permille,
+            stays,
         };
         rows.into_iter().map(row).collect()
     })
@@ -132,7 +145,7 @@ pub(crate) fn histories(
         3 => (0..HOSTS, 0..KEYS, (0u64..20_000).prop_map(millis))
             .prop_map(|(host, key, ago)| Event::AssignedByPeer(host, key, ago)),
         8 => (0..HOSTS).prop_map(Event::Finished),
-        6 => (0..HOSTS, (0u64..4000).prop_map(millis), 0u32..30, 0u32..250)
+        6 => (0..HOSTS, (0u64..4000).prop_map(millis), 0u32..30, queued())
             .prop_map(|(host, ago, in_progress, queued)| Event::Observed(host, ago, in_progress, queued)),
         3 => (0..HOSTS, 0u32..4).prop_map(|(host, credits)| Event::Credited(host, credits)),
         3 => (0..HOSTS).prop_map(Event::Failed),
@@ -367,6 +380,8 @@ impl World {
                     state: row.state,
                     level: row.level,
                     load: observed,
+                    speed_permille: row.speed_permille,
+                    preempt_at: row.stays.map(|stays| at + stays),
                     ..host(row.number)
                 },
             )
