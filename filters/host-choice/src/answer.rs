@@ -13,6 +13,14 @@ const LATE: &[u8] = b"4";
 /// gRPC: RESOURCE_EXHAUSTED, as hosts refuse what is too much.
 const REFUSED: &[u8] = b"8";
 
+/// The value of `:status`, which has three digits (RFC 9110, section 15).
+pub fn status(value: &[u8]) -> Option<u32> {
+    let digits = <[u8; 3]>::try_from(value).ok()?;
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    let value = |number, digit: u8| 10 * number + u32::from(digit.wrapping_sub(b'0'));
+    is_number.then(|| digits.into_iter().fold(0, value))
+}
+
 /// By the status, and by headers where that says too little: a host that says when to come back, or whose
 /// Envoy says that it is overloaded, refuses because it is full (RFC 9110, section 15.6.4). `is_grpc` says whether
 /// there is a `grpc-status`, which nearly never there is: a host that fails at once sends it so (Trailers-Only, of
@@ -45,6 +53,15 @@ pub fn is_late(status: Option<u32>, is_grpc: bool, headers: &Headers) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_has_three_digits() {
+        assert_eq!(status(b"200"), Some(200));
+        assert_eq!(status(b"099"), Some(99));
+        for none in ["", "20", "2000", "20x", "+20", " 20", "\u{ff}0"] {
+            assert_eq!(status(none.as_bytes()), None, "{none}");
+        }
+    }
 
     fn answer(status: u32, name: &str, value: &str) -> Answer {
         let sizes = [1, name.len() as u32, value.len() as u32];

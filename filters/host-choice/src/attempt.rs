@@ -71,8 +71,7 @@ impl<H: Host> Attempt<H> {
         let said = said.and_then(|value| orca::parse(value, now));
         let load = said.and_then(|said| said.load);
         let by = host.text(Text::Upstream);
-        let by = by.as_deref().and_then(|by| std::str::from_utf8(by).ok());
-        let by = by.map(HostId::of);
+        let by = by.map(|by| HostId::of(&by));
         let bounced = plugin.vm.enter(|vm| vm.bounced(&tries, (number, by), load));
         bounced.unwrap_or(false)
     }

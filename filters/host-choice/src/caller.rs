@@ -11,19 +11,11 @@ use crate::config::{
 };
 use crate::headers::Headers;
 use crate::host::{Host, Map, Number, RequestHost, Text};
+use crate::wanted::{OWN_PREFIX, TIME_OUTS};
 use crate::{bounce, credits};
 
-const OWN_PREFIX: &[u8] = b"x-weir-";
 /// Proxies say these to each other.
 const OF_PROXIES: [&str; 2] = [bounce::MAY_WAIT, credits::DEMAND];
-/// How long it may take, as Envoy reads it of its callers. It removes what it has read, so that the end of a request does
-/// not tell who chose.
-const TIME_OUTS: [&[u8]; 3] = [
-    b"x-envoy-upstream-rq-timeout-ms",
-    b"x-envoy-upstream-rq-per-try-timeout-ms",
-    b"grpc-timeout",
-];
-
 /// What a caller says of a request, as far as it is believed.
 pub(crate) struct Said {
     pub(crate) request: Request,
@@ -106,33 +98,38 @@ struct Claims<'a> {
 impl<'a> Claims<'a> {
     /// Of each name the first header counts, unless it is empty.
     fn of(cluster: &ClusterConfig, headers: &'a Headers) -> Self {
-        let [key, priority, user] = names(cluster).map(str::as_bytes);
         let mut claims = Self::default();
         for (name, value) in headers.iter() {
             // Of the request line, and no such name can be configured.
-            if name.first() == Some(&b':') {
-                continue;
+            if name.first() != Some(&b':') && cluster.wanted.may_have(name) {
+                claims.add(cluster, name, value);
             }
-            // One header may be named for more than one thing.
-            let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
-            if is_key {
-                claims.key.get_or_insert(value);
-            }
-            if is_priority {
-                claims.priority.get_or_insert(value);
-            }
-            if is_user {
-                claims.user.get_or_insert(value);
-            }
-            let (is_known, is_own) = (is_key | is_priority | is_user, name.starts_with(OWN_PREFIX));
-            claims.anything |= is_known | is_own;
-            claims.has_bound |= is_own && !is_known && is_of_proxies(name);
-            claims.has_time_out |= TIME_OUTS.contains(&name);
         }
         for place in [&mut claims.key, &mut claims.priority, &mut claims.user] {
             *place = place.filter(|value| !value.is_empty());
         }
         claims
+    }
+
+    /// What this header says, which may be nothing.
+    #[inline(never)]
+    fn add(&mut self, cluster: &ClusterConfig, name: &'a [u8], value: &'a [u8]) {
+        let [key, priority, user] = names(cluster).map(str::as_bytes);
+        // One header may be named for more than one thing.
+        let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
+        if is_key {
+            self.key.get_or_insert(value);
+        }
+        if is_priority {
+            self.priority.get_or_insert(value);
+        }
+        if is_user {
+            self.user.get_or_insert(value);
+        }
+        let (is_known, is_own) = (is_key | is_priority | is_user, name.starts_with(OWN_PREFIX));
+        self.anything |= is_known | is_own;
+        self.has_bound |= is_own && !is_known && is_of_proxies(name);
+        self.has_time_out |= TIME_OUTS.contains(&name);
     }
 }
 
@@ -143,14 +140,7 @@ fn is_of_proxies(name: &[u8]) -> bool {
 
 /// The headers of key, priority and user; where these come from elsewhere, those that hosts would read.
 fn names(cluster: &ClusterConfig) -> [&str; 3] {
-    let key = match &cluster.key {
-        KeySource::Header(name) => name,
-        KeySource::Path(_) | KeySource::Body(_) => KEY_HEADER,
-    };
-    let user = match &cluster.user {
-        UserSource::Header(name) => name,
-        UserSource::PeerCertificate => USER_HEADER,
-    };
+    let (key, user) = (cluster.key.header(), cluster.user.header());
     [key, &cluster.priority_header, user]
 }
 
@@ -179,21 +169,25 @@ pub(crate) fn is_trusted(trust: Trust, host: &impl RequestHost) -> bool {
         Trust::Mtls => host.number(Number::MutualTls) == Some(1),
         Trust::Loopback => host
             .text(Text::Caller)
-            .is_some_and(|address| std::str::from_utf8(&address).is_ok_and(is_loopback)),
+            .is_some_and(|address| is_loopback(&address)),
     }
 }
 
-fn is_loopback(address: &str) -> bool {
+fn is_loopback(address: &[u8]) -> bool {
     // Nearly all are this one, and to parse any address takes longer than to choose a host.
-    if let Some(port) = address.strip_prefix("127.0.0.1:")
-        && port.bytes().all(|byte| byte.is_ascii_digit())
+    if let Some(port) = address.strip_prefix(b"127.0.0.1:")
+        && port.iter().all(u8::is_ascii_digit)
+        && let 1..=5 = port.len()
     {
-        return port.parse::<u16>().is_ok_and(|port| port != 0);
+        let digits = port.iter().map(|digit| u32::from(digit - b'0'));
+        let port = digits.fold(0, |port, digit| 10 * port + digit);
+        return (1..=u16::MAX.into()).contains(&port);
     }
     // Envoy may take the address from x-forwarded-for, which any caller can write; then it has no port.
+    let address = std::str::from_utf8(address).ok();
     address
-        .parse::<SocketAddr>()
-        .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
+        .and_then(|address| address.parse::<SocketAddr>().ok())
+        .is_some_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
 }
 
 #[cfg(test)]

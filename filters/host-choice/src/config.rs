@@ -12,6 +12,8 @@ use weir_body::Body;
 use weir_body::value::Pointer;
 use weir_policy::{KeyHash, Keys, Salt};
 
+use crate::wanted::Wanted;
+
 /// Where a request says what it is, unless the configuration says otherwise.
 pub const KEY_HEADER: &str = "x-weir-key";
 /// See [`KEY_HEADER`].
@@ -28,6 +30,16 @@ pub enum KeySource {
     Path(String),
     /// In its body.
     Body(BodyKey),
+}
+
+impl KeySource {
+    /// The header that has it; where it comes from elsewhere, the one that hosts would read.
+    pub(crate) fn header(&self) -> &str {
+        match self {
+            Self::Header(name) => name,
+            Self::Path(_) | Self::Body(_) => KEY_HEADER,
+        }
+    }
 }
 
 /// What is read of a body that is JSON.
@@ -66,6 +78,16 @@ pub enum UserSource {
     Header(String),
     /// The URI in the certificate that the caller showed.
     PeerCertificate,
+}
+
+impl UserSource {
+    /// As [`KeySource::header`].
+    pub(crate) fn header(&self) -> &str {
+        match self {
+            Self::Header(name) => name,
+            Self::PeerCertificate => USER_HEADER,
+        }
+    }
 }
 
 impl Default for UserSource {
@@ -157,6 +179,8 @@ pub struct ClusterConfig {
     pub priority_header: String,
     /// Where the user is.
     pub user: UserSource,
+    /// The headers that may say something of all this.
+    pub(crate) wanted: Wanted,
 }
 
 /// What is wrong with the configuration.

@@ -114,7 +114,7 @@ impl<H: Host> Exchange<H> {
         let address = (debug || disposition.in_flight.is_some() || disposition.watch.is_some())
             .then(|| host.text(Text::Upstream))
             .flatten();
-        let address = address.as_deref().and_then(|a| std::str::from_utf8(a).ok());
+        let address = address.as_deref();
         if let (Some(watch), Some(address)) = (&mut disposition.watch, address)
             && let Some(route) = watch.left.take()
         {
@@ -127,6 +127,7 @@ impl<H: Host> Exchange<H> {
         }
         if debug {
             let _ = host.set_header(Map::Response, DEBUG_REASON, Some(disposition.reason));
+            let address = address.and_then(|a| std::str::from_utf8(a).ok());
             if address.is_some() {
                 let _ = host.set_header(Map::Response, DEBUG_HOST, address);
             }

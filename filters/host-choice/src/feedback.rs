@@ -27,7 +27,7 @@ pub(crate) fn answered<H: Host>(
     vm: &mut Vm<H>,
     host: &impl RequestHost,
     in_flight: &mut InFlight,
-    address: Option<&str>,
+    address: Option<&[u8]>,
 ) {
     in_flight.follow();
     let headers = host.headers(Map::Response).unwrap_or_default();
@@ -35,7 +35,7 @@ pub(crate) fn answered<H: Host>(
         unretried(vm, in_flight, address);
     }
     let [status, grpc_status, said] = headers.get_each([":status", "grpc-status", orca::HEADER]);
-    in_flight.status = status.and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+    in_flight.status = status.and_then(answer::status);
     in_flight.is_grpc = grpc_status.is_some();
     // Envoy's own answer, on a time-out say, is no sign of life of the host.
     if envoy_flags(host, in_flight) == 0
@@ -67,7 +67,7 @@ fn credited<H: Host>(
 
 /// A bounce is the answer: nobody else was tried, and the request is where it was.
 #[inline(never)]
-fn unretried<H: Host>(vm: &mut Vm<H>, in_flight: &mut InFlight, address: Option<&str>) {
+fn unretried<H: Host>(vm: &mut Vm<H>, in_flight: &mut InFlight, address: Option<&[u8]>) {
     vm.unretried(&in_flight.table);
     if let Some(by) = address {
         vm.moved(in_flight, HostId::of(by), in_flight.at);
@@ -156,8 +156,7 @@ fn got_no_answer<H: Host>(
 ) {
     let now = vm.host.now();
     let last = host.text(Text::Upstream);
-    let last = last.as_deref().and_then(|a| std::str::from_utf8(a).ok());
-    let last = last.map_or(in_flight.host, HostId::of);
+    let last = last.map_or(in_flight.host, |last| HostId::of(&last));
     let (table, first) = (&in_flight.table, (in_flight.host, in_flight.at));
     let keys = &in_flight.request.keys;
     if flags & NOT_CONNECTED != 0 {

@@ -71,4 +71,5 @@ mod release;
 mod shared;
 mod tries;
 mod vm;
+mod wanted;
 mod watch;

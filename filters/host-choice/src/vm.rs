@@ -3,6 +3,7 @@
 
 mod bounces;
 mod cluster;
+mod clusters;
 mod contents;
 mod feedback;
 mod hedges;
@@ -23,6 +24,7 @@ use weir_policy::{Cluster, Decision, HostId, Occupancy, Outcome, Overload, Patie
 use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
+use clusters::Clusters;
 use peer::Peer;
 
 use crate::abandoned::AbandonedQueue;
@@ -65,7 +67,7 @@ pub(crate) struct Vm<H> {
     pub(crate) metrics: Metrics,
     slot: Option<u32>,
     rng: SmallRng,
-    clusters: BTreeMap<String, ClusterState>,
+    clusters: Clusters,
     /// The generation of each root that can keep streams.
     contenders: BTreeMap<u32, u64>,
     /// Hashes of the configurations that came to this VM.
@@ -102,7 +104,7 @@ impl<H: Host> Vm<H> {
             metrics: Metrics::define(&host),
             slot: None,
             rng: SmallRng::seed_from_u64(host.random()),
-            clusters: BTreeMap::new(),
+            clusters: Clusters::default(),
             contenders: BTreeMap::new(),
             configured: BTreeSet::new(),
             index: Index::default(),
@@ -125,7 +127,9 @@ impl<H: Host> Vm<H> {
     /// A root has this configuration now. Says whether some root of this VM had it before.
     pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
         for cluster in config.clusters.values() {
-            let state = self.clusters.entry(cluster.table.to_string()).or_default();
+            let Some(state) = self.clusters.add(&cluster.table) else {
+                continue;
+            };
             match config.role {
                 Role::Attempt => state.bounces.attempts += 1,
                 Role::Caller | Role::Host => {
@@ -159,7 +163,7 @@ impl<H: Host> Vm<H> {
     pub(crate) fn retired(&mut self, root: u32, config: &Config) {
         self.contenders.remove(&root);
         for cluster in config.clusters.values() {
-            if let Some(state) = self.clusters.get_mut(&*cluster.table) {
+            if let Some(state) = self.clusters.get_mut(&cluster.table) {
                 let roots = match config.role {
                     Role::Attempt => &mut state.bounces.attempts,
                     Role::Caller | Role::Host => &mut state.roots,
@@ -200,7 +204,7 @@ impl<H: Host> Vm<H> {
             return;
         };
         self.index_cas = Some(cas);
-        for (name, state) in &mut self.clusters {
+        for (name, state) in self.clusters.iter_mut() {
             // Tables first: a shard is understood only beside its table.
             match index.get(Kind::Table, name) {
                 Some(entry) => state.read_table(&self.host, entry, now),
@@ -218,13 +222,13 @@ impl<H: Host> Vm<H> {
                 state.read_shard(&self.host, entry, shards_of_it, shard);
             }
         }
-        for state in self.clusters.values_mut() {
+        for (_, state) in self.clusters.iter_mut() {
             state.forget_shards_except(&shards);
         }
         self.index = index;
     }
 
-    fn named_clusters(&self) -> impl Iterator<Item = (&String, &ClusterState)> {
+    fn named_clusters(&self) -> impl Iterator<Item = (&Rc<str>, &ClusterState)> {
         self.clusters.iter().filter(|(_, state)| state.roots > 0)
     }
 
@@ -243,7 +247,7 @@ impl<H: Host> Vm<H> {
         deadline: impl FnOnce() -> Option<Duration>,
     ) -> Option<Decided> {
         self.take_back();
-        let state = self.clusters.get_mut(&**table)?;
+        let state = self.clusters.get_mut(table)?;
         state.counters.offered(request.rank);
         let policy = state.cluster.table().map(|table| table.policy());
         let holds = policy.is_some_and(|policy| policy.holding.is_on());
@@ -292,7 +296,7 @@ impl<H: Host> Vm<H> {
     #[inline(never)]
     pub(crate) fn watched(&mut self, watch: Watch, end: End) {
         let now = self.host.now();
-        if let Some(state) = self.clusters.get_mut(&*watch.table) {
+        if let Some(state) = self.clusters.get_mut(&watch.table) {
             state.counters.watched(watch, end, now);
         }
     }

@@ -87,14 +87,28 @@ impl Terms {
 
     #[inline]
     pub(crate) fn score(&self, salt: u64) -> Score {
+        self.merit() | among_equals(self.host, fullness(self.fullness), salt)
+    }
+
+    /// The score but for what tells equals apart.
+    #[inline]
+    pub(crate) fn merit(&self) -> Score {
         let avoided = if self.avoided { AVOID } else { 0 };
         let finish = ((self.finish() / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
-        let fullness = (self.fullness * MAX_FULLNESS as f64) as Score;
-        let fullness = fullness.min(MAX_FULLNESS) << FULLNESS_AT;
-        let chance = (split_mix(&mut (salt ^ u64::from(self.host))) & 0x3ff) << CHANCE_AT;
-        let status = self.has.number() << STATUS_AT;
-        avoided | finish | status | fullness | chance | Score::from(self.host)
+        avoided | finish | self.has.number() << STATUS_AT
     }
+}
+
+/// The part of a score that tells equals apart: how full the host is, chance, and the host.
+#[inline]
+pub(crate) fn among_equals(host: u32, fullness: Score, salt: u64) -> Score {
+    let chance = (split_mix(&mut (salt ^ u64::from(host))) & 0x3ff) << CHANCE_AT;
+    fullness | chance | Score::from(host)
+}
+
+/// How full a host is, in a score.
+pub(crate) fn fullness(fullness: f64) -> Score {
+    ((fullness * MAX_FULLNESS as f64) as Score).min(MAX_FULLNESS) << FULLNESS_AT
 }
 
 /// The best hosts so far, in order.
@@ -103,34 +117,45 @@ pub(crate) struct Places {
     /// How many are to be named.
     limit: usize,
     scores: [Score; MAX_RANKED],
+    /// Of the last place.
+    worst: Score,
 }
 
 impl Places {
     pub(crate) fn new(limit: usize) -> Self {
-        let scores = [NOBODY; MAX_RANKED];
-        Self { limit, scores }
+        Self {
+            limit,
+            scores: [NOBODY; MAX_RANKED],
+            worst: NOBODY,
+        }
     }
 
-    /// Whether the host is among the best already.
-    pub(crate) fn has(&self, host: u32) -> bool {
-        let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
-        self.scores.iter().take(self.limit).any(known)
+    /// Considers a host. One that is among them already is no better the second time, and keeps its place.
+    #[inline]
+    pub(crate) fn consider(&mut self, score: Score) {
+        if score < self.worst && !self.has(score & HOST) {
+            self.place(score);
+        }
     }
 
-    /// Considers a host that is not among them; none, where nothing is known of it.
-    pub(crate) fn consider(&mut self, score: Option<Score>) {
-        let mut moved = score.unwrap_or(NOBODY);
+    fn has(&self, host: Score) -> bool {
+        // Nobody has the number of no host.
+        let named = |score: &Score| *score & HOST == host;
+        self.scores.iter().take(self.limit).any(named)
+    }
+
+    fn place(&mut self, score: Score) {
+        let mut moved = score;
         for place in self.scores.iter_mut().take(self.limit) {
             (*place, moved) = (moved.min(*place), moved.max(*place));
+            self.worst = *place;
         }
     }
 
     /// The hosts for a request with so many keys.
     pub(crate) fn ranked(&self, keys: u32) -> (Ranked, Reason) {
-        let mut ranked = Ranked::default();
-        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
-            ranked.push((score & HOST) as u32);
-        }
+        let named = self.scores.iter().take_while(|score| **score != NOBODY);
+        let ranked = Ranked::of(named.map(|score| (score & HOST) as u32));
         let [first, ..] = self.scores;
         let reason = match (keys, first >> STATUS_AT & 3) {
             (0, _) => Reason::NoKey,
@@ -180,9 +205,7 @@ impl Account {
         }
         let mut places = Places::new(self.limit);
         for terms in &self.terms {
-            if !places.has(terms.host) {
-                places.consider(Some(terms.score(self.salt)));
-            }
+            places.consider(terms.score(self.salt));
         }
         Some(places.ranked(self.keys))
     }

@@ -67,7 +67,7 @@ impl Cluster {
         }
         self.panics = self.is_panic(&table, now);
         for (index, host) in (0u32..).zip(table.hosts()) {
-            self.feedback.set_capacity(index, host.capacity_millicores);
+            self.feedback.set_host(index, host);
             if let Some(load) = &host.load {
                 self.feedback.observe(index, load);
             }

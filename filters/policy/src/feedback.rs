@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use crate::account::Score;
 use crate::failed_keys::{Blame, FailedKeys};
 use crate::hashed::Salted;
 use crate::health::{AllEndings, Health};
@@ -12,7 +13,7 @@ use crate::outlook::Outlook;
 use crate::overload::breakwater::Credits;
 use crate::standing::{Clock, Standing, nanos};
 use crate::unread::Unread;
-use crate::{HostId, KeyHash, Keys, Load, Work};
+use crate::{Host, HostId, KeyHash, Keys, Load, Work};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
 /// more loaded than its peers that the exact number does not matter.
@@ -57,6 +58,8 @@ pub(crate) struct HostFeedback {
     pub(crate) credits: Option<Credits>,
     /// Thousandths of a core by the table; 0 where unknown.
     capacity_millicores: u32,
+    /// By the table it is as fast as the others, and stays.
+    is_usual: bool,
     /// Of a host that serves prompts.
     unread: Unread,
 }
@@ -85,6 +88,11 @@ impl HostFeedback {
             known: load.map_or(0, |load| load.in_progress.saturating_add(sent)),
             in_flight: self.here_and_peers(),
         }
+    }
+
+    /// Whether by the table it is as fast as the others, and stays.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.is_usual
     }
 
     /// Cores at nominal speed, parts of one too; none where unknown.
@@ -119,8 +127,13 @@ impl HostFeedback {
 
     /// What was expected of the request that was sent then counts no longer.
     pub(crate) fn settle(&mut self, sent: Duration) {
-        let first = self.assigned.partition_point(|other| other.at < sent);
-        let same = self.assigned.range_mut(first..);
+        let after = match self.assigned.back() {
+            // Most are the newest at their host.
+            Some(newest) if newest.at <= sent => self.assigned.len(),
+            _ => self.assigned.partition_point(|other| other.at <= sent),
+        };
+        // Of those of one moment the newest first: the older have mostly ended.
+        let same = self.assigned.range_mut(..after).rev();
         let mut same = same.take_while(|other| other.at == sent);
         if let Some(request) = same.find(|other| other.counts) {
             request.counts = false;
@@ -283,11 +296,16 @@ impl Feedback {
         self.departed.extend(known.into_iter().take(room));
     }
 
-    /// Takes the host's capacity in thousandths of a core; 0 where unknown.
-    pub(crate) fn set_capacity(&mut self, index: u32, millicores: u32) {
-        let known = self.row(index).map(|row| row.capacity_millicores);
-        if known != Some(millicores) {
-            self.change(index, |row| row.capacity_millicores = millicores);
+    /// Takes what the table says of the host itself.
+    pub(crate) fn set_host(&mut self, index: u32, host: &Host) {
+        let told = (host.capacity_millicores, host.is_usual());
+        let known = self
+            .row(index)
+            .map(|row| (row.capacity_millicores, row.is_usual));
+        if known != Some(told) {
+            self.change(index, |row| {
+                (row.capacity_millicores, row.is_usual) = told;
+            });
         }
     }
 
@@ -322,8 +340,17 @@ impl Feedback {
         self.rows.get(index as usize)
     }
 
-    pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
-        self.standings.get(index as usize).copied()
+    pub(crate) fn standing(&self, index: u32) -> Option<&Standing> {
+        self.standings.get(index as usize)
+    }
+
+    /// How full the host is, where it is a usual one ([`Outlook::usual`]) that others do not come before.
+    #[inline]
+    pub(crate) fn usual(&self, index: u32, clock: Clock) -> Option<Score> {
+        let standing = self.standing(index)?;
+        let is_known = standing.is_believed(clock) && !standing.is_suspect(clock);
+        let outlook = self.outlooks.get(index as usize)?;
+        outlook.usual.filter(|_| is_known)
     }
 
     /// What is ahead of a request at the host; none where no outlooks are kept.
@@ -384,10 +411,14 @@ impl Feedback {
     /// A request that was sent to the host then has ended well.
     pub(crate) fn did_well(&mut self, index: u32, sent: Duration) {
         self.endings.count(false);
-        self.change(index, |row| {
+        // What is ahead there is the same as before.
+        if let Some(row) = self.rows.get_mut(index as usize) {
             row.suspect_until = Duration::ZERO;
             row.health.did_well(sent);
-        });
+            if let Some(standing) = self.standings.get_mut(index as usize) {
+                *standing = row.standing();
+            }
+        }
     }
 
     /// A request for the keys that was sent to the host then has failed: whether it is the first one of its key; none
@@ -573,6 +604,7 @@ mod tests {
 
     use super::*;
     use crate::standing::Clock;
+    use crate::{HostState, Level};
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -583,6 +615,19 @@ mod tests {
             observed: seconds(observed),
             in_progress,
             ..Load::default()
+        }
+    }
+
+    /// A host of so many cores, in three speeds.
+    fn told(number: u32) -> Host {
+        Host {
+            address: "10.0.0.1:80".into(),
+            state: HostState::Up,
+            load: None,
+            level: Level::ALL,
+            capacity_millicores: number * 1000,
+            speed_permille: number % 3 * 500,
+            preempt_at: None,
         }
     }
 
@@ -678,7 +723,7 @@ mod tests {
                     0 => _ = feedback.change(host, |row| row.assigned(InFlight { at: now, ..sent(0) })),
                     1 => _ = feedback.change(host, |row| row.ended(now, now)),
                     2 => _ = feedback.observe(host, &load(now.as_secs(), number)),
-                    3 => feedback.set_capacity(host, number * 1000),
+                    3 => feedback.set_host(host, &told(number)),
                     4 => feedback.forget_peers(),
                     _ => _ = feedback.change(host, |row| row.peers_in_flight = number),
                 }

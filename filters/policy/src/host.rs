@@ -74,6 +74,11 @@ impl Host {
         cores(self.capacity_millicores)
     }
 
+    /// Whether it is as fast as the others, and does not go away by itself.
+    pub(crate) fn is_usual(&self) -> bool {
+        matches!(self.speed_permille, 0 | 1000) && self.preempt_at.is_none()
+    }
+
     /// Beside the others, 1 where unknown.
     pub(crate) fn speed(&self) -> f64 {
         match self.speed_permille {

@@ -31,8 +31,8 @@ pub struct HostId(pub u64);
 
 impl HostId {
     /// The identity of the host at `address`.
-    pub fn of(address: &str) -> Self {
-        Self(xxh64(address.as_bytes(), 0))
+    pub fn of(address: &(impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self(xxh64(address.as_ref(), 0))
     }
 }
 

@@ -5,6 +5,7 @@
 //! Times are nanoseconds in floating point here: `Duration`'s way from and to floats costs more than all the rest.
 
 use crate::Load;
+use crate::account::{self, Score};
 use crate::feedback::HostFeedback;
 use crate::standing::{Clock, time};
 
@@ -15,12 +16,17 @@ const LONGEST: f64 = 7.0 * 86_400.0 * 1e9;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     cores: f64,
-    /// Cores that are held; more than there are where jobs wait.
-    held: f64,
     /// Cores that a job holds.
     per_job: f64,
+    /// Cores that are held, of those that there are: more than 1 where jobs wait.
+    pub(crate) fullness: f64,
+    /// By how many times itself what a request does beyond the needful delays others: all that wait, and as many
+    /// that come while those do, as a queue that neither grows nor shrinks has it; each by its part of a core.
+    pub(crate) delayed: f64,
     /// Jobs that are there.
     jobs: u32,
+    /// Where the host has an idle core, is as fast as the others and stays: how full it is, in a score.
+    pub(crate) usual: Option<Score>,
 }
 
 impl Outlook {
@@ -44,42 +50,36 @@ impl Outlook {
             .in_progress
             .saturating_add(sent)
             .saturating_sub(row.gone());
-        Self {
-            cores,
-            // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
-            held: f64::from(jobs.max(here)) * per_job,
-            per_job,
-            jobs,
-        }
+        // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
+        let held = f64::from(jobs.max(here)) * per_job;
+        Self::new(row, cores, held, per_job, jobs)
     }
 
     /// By what is in flight from here alone: the host has told nothing, or too long ago.
     pub(crate) fn untold(row: &HostFeedback) -> Self {
         let here = row.here_and_peers();
+        Self::new(row, row.cores().unwrap_or(1.0), here.into(), 1.0, here)
+    }
+
+    /// Of a host where jobs hold so many cores, each `per_job`.
+    fn new(row: &HostFeedback, cores: f64, held: f64, per_job: f64, jobs: u32) -> Self {
+        // Jobs that have no core.
+        let waiting = (held - cores).max(0.0) / per_job;
+        let fullness = held / cores;
+        let is_usual = fullness < 1.0 && row.is_usual();
         Self {
-            cores: row.cores().unwrap_or(1.0),
-            held: here.into(),
-            per_job: 1.0,
-            jobs: here,
+            cores,
+            per_job,
+            fullness,
+            delayed: 2.0 * waiting / cores,
+            jobs,
+            usual: is_usual.then(|| account::fullness(fullness)),
         }
     }
 
     /// Whether a core is free.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held < self.cores
-    }
-
-    /// By how many times itself what a request does beyond the needful delays others: all that wait, and as many
-    /// that come while those do, as a queue that neither grows nor shrinks has it; each by its part of a core.
-    pub(crate) fn delayed(&self) -> f64 {
-        // Jobs that have no core.
-        let waiting = (self.held - self.cores).max(0.0) / self.per_job;
-        2.0 * waiting / self.cores
-    }
-
-    /// How full the host is; more than 1 where jobs wait.
-    pub(crate) fn fullness(&self) -> f64 {
-        self.held / self.cores
+        self.fullness < 1.0
     }
 
     /// Until a request of this class would have a core of the host that this is the outlook of, where none is idle and a

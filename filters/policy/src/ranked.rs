@@ -10,6 +10,16 @@ pub struct Ranked {
 }
 
 impl Ranked {
+    /// These hosts, of which none is there twice; those beyond [`MAX_RANKED`] are left out.
+    pub(crate) fn of(hosts: impl Iterator<Item = u32>) -> Self {
+        let mut ranked = Self::default();
+        for (place, host) in ranked.hosts.iter_mut().zip(hosts) {
+            *place = host;
+            ranked.len += 1;
+        }
+        ranked
+    }
+
     /// The hosts, best first.
     pub fn as_slice(&self) -> &[u32] {
         self.hosts.get(..self.len).unwrap_or_default()

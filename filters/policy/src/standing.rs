@@ -21,13 +21,15 @@ pub(crate) struct Standing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     now: u64,
-    stale_after: u64,
+    /// What was true before that is not believed any more.
+    oldest: u64,
 }
 
 impl Clock {
     pub(crate) fn new(now: Duration, stale_after: Duration) -> Self {
-        let (now, stale_after) = (nanos(now), nanos(stale_after));
-        Self { now, stale_after }
+        let now = nanos(now);
+        let oldest = now.saturating_sub(nanos(stale_after));
+        Self { now, oldest }
     }
 
     /// Since then, in nanoseconds.
@@ -37,7 +39,7 @@ impl Clock {
 
     /// Whether what was true then is believed still.
     pub(crate) fn believes(self, then: Duration) -> bool {
-        self.age(then) <= self.stale_after
+        nanos(then) >= self.oldest
     }
 }
 
@@ -53,7 +55,7 @@ impl Standing {
 
     /// Whether what the host said last is believed still.
     pub(crate) fn is_believed(self, clock: Clock) -> bool {
-        clock.now.saturating_sub(self.observed) <= clock.stale_after
+        self.observed >= clock.oldest
     }
 
     pub(crate) fn is_suspect(self, clock: Clock) -> bool {

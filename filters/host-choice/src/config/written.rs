@@ -13,6 +13,7 @@ use super::{
     BodyKey, BodyValue, ClusterConfig, Config, ConfigError, KEY_HEADER, KeySource, PRIORITY_HEADER,
     Role, Trust, UserSource, error,
 };
+use crate::wanted::Wanted;
 
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
 const MAX_CONTROL_CLUSTER: usize = 120;
@@ -297,6 +298,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
     }
     check_header(&field("priority_header"), &written.priority_header)?;
     let (user, priority_header) = (written.user, written.priority_header);
+    let wanted = Wanted::of([key.header(), &priority_header, user.header()]);
     Ok(ClusterConfig {
         enabled: written.enabled,
         table: table.into(),
@@ -305,6 +307,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         salt,
         priority_header,
         user,
+        wanted,
     })
 }
 

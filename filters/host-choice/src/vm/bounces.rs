@@ -45,7 +45,7 @@ impl<H: Host> Vm<H> {
         now: Duration,
     ) -> Option<(Duration, Rc<Tries>)> {
         let id = self.host.random();
-        let state = self.clusters.get_mut(&*route.table)?;
+        let state = self.clusters.get_mut(&route.table)?;
         if !state.bounces.permits(now) {
             return None;
         }
@@ -97,7 +97,7 @@ impl<H: Host> Vm<H> {
         if bounce.has_failed {
             self.failed(&tries.table, &Keys::default(), from, now);
         }
-        let Some(state) = self.clusters.get_mut(&*tries.table) else {
+        let Some(state) = self.clusters.get_mut(&tries.table) else {
             return true;
         };
         state.bounces.budget.bounced();

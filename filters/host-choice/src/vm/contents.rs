@@ -3,6 +3,7 @@
 //! the others go on without.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use weir_policy::{Claimant, fit};
@@ -15,7 +16,7 @@ use crate::index::Index;
 impl<H: Host> Vm<H> {
     /// Leaves out what there is no room for, and takes back what there is room for again.
     pub(super) fn fit_contents(&mut self, index: &Index, now: Duration) {
-        let left_out = self.clusters.values().any(|state| state.left_out);
+        let left_out = self.clusters.iter().any(|(_, state)| state.left_out);
         // Most often there is room for everything, and nothing to weigh.
         if index.contents_bytes() <= self.cache_limit && !left_out {
             return;
@@ -27,8 +28,8 @@ impl<H: Host> Vm<H> {
                 *sum = sum.saturating_add(entry.bytes as usize);
             }
         }
-        let claimant = |(name, state): (&String, &mut super::ClusterState)| Claimant {
-            bytes: bytes.get(name.as_str()).copied().unwrap_or(0),
+        let claimant = |(name, state): (&Rc<str>, &mut super::ClusterState)| Claimant {
+            bytes: bytes.get(&**name).copied().unwrap_or(0),
             usage: state.usage(now),
             kept: !state.left_out,
         };

@@ -17,7 +17,7 @@ impl<H: Host> Vm<H> {
         hosts: &Ranked,
         now: Duration,
     ) -> Option<Hedge> {
-        let state = self.clusters.get_mut(&*route.table)?;
+        let state = self.clusters.get_mut(&route.table)?;
         let hedge = state
             .hedges
             .permit(&state.cluster, hosts, &route.request, now);

@@ -19,7 +19,7 @@ impl<H: Host> Vm<H> {
         patience: Patience,
         why: (Duration, Reason),
     ) -> Option<Place> {
-        let state = self.clusters.get_mut(&*waiting.route.table)?;
+        let state = self.clusters.get_mut(&waiting.route.table)?;
         state.counters.held();
         self.metrics.holds(&self.host);
         let request = waiting.route.request.clone();
@@ -58,7 +58,7 @@ impl<H: Host> Vm<H> {
     pub(crate) fn tables_with_held(&self) -> Vec<String> {
         let held = self.clusters.iter();
         let held = held.filter(|(_, state)| !state.held.is_empty());
-        held.map(|(table, _)| table.clone()).collect()
+        held.map(|(table, _)| table.to_string()).collect()
     }
 
     /// The next that need not or must not wait any longer.

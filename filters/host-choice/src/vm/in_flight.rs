@@ -23,14 +23,14 @@ impl<H: Host> Vm<H> {
         hedge: Option<Hedge>,
         tries: Option<Rc<Tries>>,
     ) -> InFlight {
-        if let Some(state) = self.clusters.get_mut(&*route.table) {
+        if let Some(state) = self.clusters.get_mut(&route.table) {
             state.assigned(host, &route.request, now, true);
         }
         InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
     /// A request that was left to Envoy has an answer of the host at this address; none where the table does not have it.
-    pub(crate) fn left(&mut self, route: &RouteRequest, address: &str) -> Option<InFlight> {
+    pub(crate) fn left(&mut self, route: &RouteRequest, address: &[u8]) -> Option<InFlight> {
         let host = HostId::of(address);
         let table = self.cluster(&route.table)?.table()?;
         table.index_of(host)?;
@@ -41,7 +41,7 @@ impl<H: Host> Vm<H> {
     /// Another host has the request from now on.
     #[inline(never)]
     pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {
-        if let Some(state) = self.clusters.get_mut(&*in_flight.table) {
+        if let Some(state) = self.clusters.get_mut(&in_flight.table) {
             let sent = (in_flight.host, in_flight.at);
             state.ended(&self.host, sent, Ending::NoAnswer);
             state.assigned(host, &in_flight.request, now, true);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Another VM of the proxy, as its newest record shows it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_policy::{Assignment, HostId, KeyHash};
 use weir_tables::{decode_load, v1};
 
-use super::cluster::ClusterState;
+use super::clusters::Clusters;
 
 #[derive(Default)]
 pub(super) struct Peer {
@@ -43,7 +42,7 @@ impl Peer {
     pub(super) fn learn(
         &self,
         record: &v1::VmRecord,
-        clusters: &mut BTreeMap<String, ClusterState>,
+        clusters: &mut Clusters,
         now: Duration,
     ) -> Duration {
         let published = Duration::from_nanos(record.published_ns);

@@ -39,10 +39,10 @@ impl<H: Host> Vm<H> {
                 peer.record = v1::VmRecord::default();
             }
         }
-        for (name, state) in &mut self.clusters {
+        for (name, state) in self.clusters.iter_mut() {
             let records = self.peers.values().flat_map(|peer| &peer.record.clusters);
             let hosts = records
-                .filter(|record| record.cluster == *name)
+                .filter(|record| *record.cluster == **name)
                 .flat_map(|record| &record.hosts);
             let in_flight = hosts.map(|host| (HostId::of(&host.address), host.in_flight));
             state.cluster.set_peers_in_flight(in_flight, now);
@@ -75,7 +75,7 @@ impl<H: Host> Vm<H> {
         let peers = live
             .flat_map(|peer| &peer.record.clusters)
             .map(|record| record.cluster.clone());
-        let own = self.named_clusters().map(|(name, _)| name.clone());
+        let own = self.named_clusters().map(|(name, _)| name.to_string());
         index::set(peers.chain(own))
     }
 }

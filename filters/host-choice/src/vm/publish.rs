@@ -26,8 +26,8 @@ impl<H: Host> Vm<H> {
             );
         }
         self.clusters
-            .values_mut()
-            .for_each(|state| state.judge_heed(now));
+            .iter_mut()
+            .for_each(|(_, state)| state.judge_heed(now));
         let stale = self
             .named_clusters()
             .filter(|(_, state)| state.cluster.is_stale(now))

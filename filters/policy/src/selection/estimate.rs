@@ -35,7 +35,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::Candidates;
-use crate::account::{Account, Has, Places, Score, Terms};
+use crate::account::{Account, Has, Places, Score, Terms, among_equals};
 use crate::key::scale;
 use crate::outlook::Outlook;
 use crate::prefix::Prefix;
@@ -63,9 +63,20 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     let asked = Asked::new(candidates);
     let salt = rng.next_u64();
     let mut places = Places::new(candidates.limit());
-    asked.look(rng, |host, has| {
-        if !places.has(host) {
-            places.consider(asked.score(host, has, salt));
+    let consider = |places: &mut Places, host, has| {
+        if let Some(terms) = asked.terms(host, has) {
+            places.consider(terms.score(salt));
+        }
+    };
+    asked.look_at_holders(rng, &mut |host, has| consider(&mut places, host, has));
+    let usual = asked.usual_merit();
+    let Candidates { cluster, clock, .. } = candidates;
+    asked.look_at_others(rng, |host| {
+        match (usual, cluster.feedback.usual(host, *clock)) {
+            (Some(merit), Some(fullness)) => {
+                places.consider(merit | among_equals(host, fullness, salt));
+            }
+            _ => consider(&mut places, host, asked.absent),
         }
     });
     places.ranked(asked.keys)
@@ -81,12 +92,14 @@ pub(super) fn compared(candidates: &Candidates<'_>, rng: &mut impl Rng) -> Accou
         limit: candidates.limit(),
         ..Account::default()
     };
-    asked.look(rng, |host, has| {
+    let mut look = |host, has| {
         // What is offered again is no better than it was, and changes nothing.
         if account.terms.iter().all(|terms| terms.host != host) {
             account.terms.extend(asked.terms(host, has));
         }
-    });
+    };
+    asked.look_at_holders(rng, &mut look);
+    asked.look_at_others(rng, |host| look(host, asked.absent));
     account
 }
 
@@ -147,8 +160,11 @@ struct Ahead {
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     candidates: &'a Candidates<'a>,
+    serves: Serves,
     /// How many it has.
     keys: u32,
+    /// What a host has that has none of the data.
+    absent: Has,
     /// How much they stand for.
     size: f64,
     /// To fetch a part of 1 of that, and to run.
@@ -165,7 +181,8 @@ impl<'a> Asked<'a> {
         let Request { keys, rank } = candidates.request;
         let mean = table.expected_cost();
         let (count, size) = (keys.as_slice().len(), keys.size());
-        let (fetch_each, run, mean) = match table.policy().serves {
+        let serves = table.policy().serves;
+        let (fetch_each, run, mean) = match serves {
             Serves::Jobs => {
                 let cost = cluster.cost(keys);
                 let each = time(cost.fetch) / size.max(1) as f64;
@@ -179,13 +196,31 @@ impl<'a> Asked<'a> {
         };
         Self {
             candidates,
+            serves,
             keys: count as u32,
+            absent: Has::Lacks(count as u32),
             size: size as f64,
             fetch_each,
             run,
             mean,
             class: rank.class(),
         }
+    }
+
+    /// The merit of a usual host ([`Outlook::usual`]) that has nothing of the data, as most have that are looked at in a
+    /// fleet that is not overloaded. None where hosts serve prompts.
+    fn usual_merit(&self) -> Option<Score> {
+        let terms = Terms {
+            host: 0,
+            has: self.absent,
+            wait: 0.0,
+            fetch: self.fetch_each * self.size,
+            run: self.run,
+            speed: 1.0,
+            fullness: 0.0,
+            avoided: false,
+        };
+        (self.serves == Serves::Jobs).then(|| terms.merit())
     }
 
     /// Of its data where so much is.
@@ -217,10 +252,10 @@ impl<'a> Asked<'a> {
             clock,
             now,
             ..
-        } = *self.candidates;
+        } = self.candidates;
         let host = table.host(index)?;
         let standing = cluster.feedback.standing(index)?;
-        let ahead = match table.policy().serves {
+        let ahead = match self.serves {
             Serves::Jobs => self.jobs_ahead(index, host.speed())?,
             Serves::Prompts => self.prompts_ahead(index, standing)?,
         };
@@ -236,11 +271,11 @@ impl<'a> Asked<'a> {
             run: self.run,
             speed: ahead.speed,
             fullness: ahead.fullness,
-            avoided: standing.is_suspect(clock),
+            avoided: standing.is_suspect(*clock),
         };
         if let Some(at) = host.preempt_at {
             let finish = Duration::from_nanos(terms.finish() as u64);
-            let finish = match table.policy().serves {
+            let finish = match self.serves {
                 Serves::Jobs => finish,
                 // The answer is lost if the host goes while it is written.
                 Serves::Prompts => finish.saturating_add(table.expected_cost().run),
@@ -250,13 +285,8 @@ impl<'a> Asked<'a> {
         Some(terms)
     }
 
-    #[inline]
-    fn score(&self, index: u32, has: Has, salt: u64) -> Option<Score> {
-        Some(self.terms(index, has)?.score(salt))
-    }
-
     /// Where jobs hold cores.
-    #[inline(always)]
+    #[inline(never)]
     fn jobs_ahead(&self, index: u32, speed: f64) -> Option<Ahead> {
         let Candidates { cluster, clock, .. } = *self.candidates;
         let outlook = cluster.feedback.outlook(index, clock)?;
@@ -266,14 +296,14 @@ impl<'a> Asked<'a> {
         };
         Some(Ahead {
             wait,
-            delayed: outlook.delayed(),
+            delayed: outlook.delayed,
             // How fast a host is comes from what it says its requests take: to be fast helps it only while nobody waits
             // there.
             speed: match wait > 0.0 {
                 true => speed.min(1.0),
                 false => speed,
             },
-            fullness: outlook.fullness(),
+            fullness: outlook.fullness,
         })
     }
 
@@ -281,7 +311,7 @@ impl<'a> Asked<'a> {
     /// twice as many, as for jobs, first tokens came 3 % later on SIMULATED hosts near saturation, and as soon below; without
     /// the one that comes as soon, and hosts found less of what they had.
     #[inline(never)]
-    fn prompts_ahead(&self, index: u32, standing: Standing) -> Option<Ahead> {
+    fn prompts_ahead(&self, index: u32, standing: &Standing) -> Option<Ahead> {
         let Candidates {
             cluster,
             table,
@@ -306,13 +336,8 @@ impl<'a> Asked<'a> {
         row.map_or(0.0, |row| outlook.wait(row, self.class, self.mean, clock))
     }
 
-    /// Names hosts to be considered, and what of the data is there: some twice, the better known first.
-    fn look(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32, Has)) {
-        self.look_at_holders(rng, &mut consider);
-        self.look_at_others(rng, &mut consider);
-    }
-
-    /// Those that have the key, or of several keys the first, if they are eligible.
+    /// Names hosts that have the key, or of several keys the first, if they are eligible: some twice, the better known
+    /// first.
     fn look_at_holders(&self, rng: &mut impl Rng, consider: &mut impl FnMut(u32, Has)) {
         let candidates = self.candidates;
         let Candidates {
@@ -352,21 +377,21 @@ impl<'a> Asked<'a> {
     }
 
     /// All of few hosts, and some of many.
-    fn look_at_others(&self, rng: &mut impl Rng, consider: &mut impl FnMut(u32, Has)) {
+    /// Names all of few hosts, and some of many.
+    #[inline]
+    fn look_at_others(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32)) {
         let Candidates {
             eligible, table, ..
         } = *self.candidates;
-        let absent = Has::Lacks(self.keys);
         let sample = sample(table.callers());
-        if eligible.len() <= sample {
-            for host in eligible {
-                consider(*host, absent);
-            }
-            return;
-        }
-        for _ in 0..sample {
-            if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
-                consider(*host, absent);
+        let all = eligible.len() <= sample;
+        for place in 0..eligible.len().min(sample) {
+            let place = match all {
+                true => place,
+                false => scale(rng.next_u32(), eligible.len()),
+            };
+            if let Some(host) = eligible.get(place) {
+                consider(*host);
             }
         }
     }
