@@ -16,31 +16,23 @@ const FETCH: Duration = Duration::from_secs(3);
 /// So many connections come to every one of a few threads, but once in a million times.
 const THREADS_ARE_MET: usize = 20;
 const HELD: &str = "weir_held_requests";
+const HELD_FOR_DATA: &str = r#"weir_decisions_total{reason="held_for_cached""#;
 
-/// Two hosts, of which the one named has the data of the key, as weir-control knows, and what they cost to fetch.
+/// Two hosts, of which the one named has the data of the key, as weir-control and each thread of the sidecar know.
 async fn start() -> (World, SocketAddr) {
     let fetch = FETCH.as_micros().to_string();
     let plan = Plan::workers(2, &["--cores", "1", "--fetch-base-us", &fetch]);
     let policy = json!({"selection": "estimate", "overload": "slots", "stale_after": "30s"});
     let rules = json!({"policy": policy, "scrape": {"interval": "50ms"}});
-    let world = plan
+    let mut world = plan
         .with(json!({"clusters": {"rules": rules}}))
         .start()
         .await;
     let row = |address| json!({"address": address, "capacity_millicores": 1000});
     let hosts = Value::Array(world.addresses().into_iter().map(row).collect());
     world.replace("hosts.yaml", &hosts.to_string());
-    // The only one that fetches.
-    let first = world.caller().send("/", &job(Duration::ZERO)).await;
-    let holder = first.host.filter(|_| first.status == Some(200)).unwrap();
-    let learned = async || {
-        let page = explain(&world).await?;
-        let other = page["ranked"].get(1)?;
-        let fetch = other["estimate"]["fetch_ms"].as_f64()?;
-        let is_learned = page["reason"] == "known_cached" && fetch >= FETCH.as_millis() as f64;
-        (is_learned && other["capacity_millicores"] == 1000).then_some(())
-    };
-    world.until("what a fetch costs", learned).await;
+    // Away until all know better, or a thread that does not would have it fetch the data as well.
+    world.workers[1].kill();
     // By each of the sidecar's threads, of which a new connection may get any.
     let known = async || {
         for _ in 0..THREADS_ARE_MET {
@@ -50,6 +42,16 @@ async fn start() -> (World, SocketAddr) {
         Some(())
     };
     world.until("a sidecar that knows the holder", known).await;
+    world.start_worker(1);
+    let learned = async || {
+        let page = explain(&world).await?;
+        let other = page["ranked"].get(1)?;
+        let fetch = other["estimate"]["fetch_ms"].as_f64()?;
+        let is_learned = page["reason"] == "known_cached" && fetch >= FETCH.as_millis() as f64;
+        (is_learned && other["capacity_millicores"] == 1000).then_some(())
+    };
+    world.until("what a fetch costs", learned).await;
+    let holder = world.addresses()[0];
     (world, holder)
 }
 
@@ -111,6 +113,9 @@ async fn a_request_waits_for_a_busy_host_that_has_its_data_while_another_is_idle
         assert_eq!(from, (Some(200), Some(holder)), "{answer:#?}");
     }
     world.until_envoy(HELD, |held| held == 0.0).await;
+    // Not because it knew of no other host.
+    let for_its_data = world.envoy_metric(HELD_FOR_DATA).await;
+    assert!(for_its_data >= Some(1.0), "{for_its_data:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
