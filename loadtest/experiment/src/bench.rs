@@ -56,8 +56,8 @@ pub struct Args {
 pub struct Bench {
     asked: Asked,
     setting: Setting,
-    /// Parts so far.
-    measured: usize,
+    /// Parts so far, and how many sections each of them gave.
+    measured: Vec<(Part, usize)>,
 }
 
 impl Experiment for Bench {
@@ -75,7 +75,7 @@ impl Experiment for Bench {
                 quick: asked.quick,
             },
             asked,
-            measured: 0,
+            measured: Vec::new(),
         })
     }
 
@@ -88,9 +88,9 @@ impl Experiment for Bench {
 
     fn play(&mut self, part: &Part) -> Result<Vec<Section>> {
         let (name, all) = (part.name(), self.turns().len());
-        eprintln!("bench: {name} ({} of {all})", self.measured + 1);
+        eprintln!("bench: {name} ({} of {all})", self.measured.len() + 1);
         let sections = part.measure(&self.setting).context(name)?;
-        self.measured += 1;
+        self.measured.push((*part, sections.len()));
         Ok(sections)
     }
 
@@ -99,13 +99,20 @@ impl Experiment for Bench {
     }
 
     fn report(&self, sections: &[Section]) -> Option<Report> {
-        let missing = self.turns().split_off(self.measured);
+        let missing = self.turns().split_off(self.measured.len());
         Some(page::report(&self.asked, sections, &missing))
     }
 
     fn finish(&mut self, sections: &[Section]) -> Result<()> {
         if self.asked.update {
-            fs::write(TABLES, self.table(sections)).with_context(|| format!("writing {TABLES}"))?;
+            let old = fs::read_to_string(TABLES).with_context(|| format!("reading {TABLES}"))?;
+            let mut sections = sections.iter();
+            let parts = self.measured.iter().map(|(part, count)| {
+                let of_it: Vec<&Section> = sections.by_ref().take(*count).collect();
+                (*part, page::chunk(*part, &of_it))
+            });
+            let new = page::published(&old, parts);
+            fs::write(TABLES, new).with_context(|| format!("writing {TABLES}"))?;
             println!("bench: {TABLES} is up to date");
         }
         Ok(())

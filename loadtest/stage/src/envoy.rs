@@ -59,6 +59,8 @@ pub fn start_with_workers(
     let config = folder.join(format!("{name}.yaml"));
     fs::write(&config, bootstrap).with_context(|| format!("writing {}", config.display()))?;
     let address_file: PathBuf = folder.join(format!("{name}.admin"));
+    // Of an earlier one of this name.
+    let _ = fs::remove_file(&address_file);
     let mut command = Command::new(program);
     command
         .arg("-c")

@@ -38,6 +38,15 @@ pub(crate) enum Pace {
     Open(f64),
 }
 
+/// How requests come to a sidecar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// So many connections.
+    Http1(usize),
+    /// So many streams of one connection.
+    Http2(usize),
+}
+
 /// What came back.
 pub(crate) struct Answers {
     pub(crate) count: u64,
@@ -69,15 +78,20 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn connect(target: SocketAddr, connections: usize, work: Rc<Work>) -> Result<Self> {
+    pub(crate) fn connect(target: SocketAddr, protocol: Protocol, work: Rc<Work>) -> Result<Self> {
         let runtime = one_thread()?;
         let tasks = LocalSet::new();
         let open = async {
-            let mut open = Vec::new();
-            for _ in 0..connections {
-                open.push(Connection::open(target).await?);
+            match protocol {
+                Protocol::Http1(connections) => {
+                    let mut open = Vec::new();
+                    for _ in 0..connections {
+                        open.push(Connection::open(target).await?);
+                    }
+                    Ok(open)
+                }
+                Protocol::Http2(streams) => Connection::streams(target, streams).await,
             }
-            Ok::<_, anyhow::Error>(open)
         };
         let connections = tasks
             .block_on(&runtime, open)

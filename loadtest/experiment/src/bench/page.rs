@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use clap::ValueEnum;
 use weir_report::Report;
 use weir_stage::machine;
 
@@ -21,8 +22,9 @@ pub struct Asked {
     /// Fewer and shorter rounds: a taste, with rougher figures
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Also write the tables to loadtest/BENCH.md. All parts, at full length: what is published
-    #[arg(long, conflicts_with_all = ["quick", "parts"])]
+    /// Also write the tables to loadtest/BENCH.md, in place of those of the same parts. At full length: what is
+    /// published
+    #[arg(long, conflicts_with = "quick")]
     pub(crate) update: bool,
 }
 
@@ -76,22 +78,90 @@ pub(super) fn markdown(asked: &Asked, sections: &[Section]) -> String {
         machine::describe()
     );
     for section in sections {
-        let Section { title, how, .. } = section;
-        let table = section.table.markdown();
-        let _ = write!(page, "\n## {title}\n\n{how}\n\n{table}\n");
-        for target in &section.targets {
-            let _ = writeln!(page, "- {target}");
-        }
-        for note in &section.notes {
-            let _ = writeln!(page, "- {note}");
-        }
+        page.push_str(&shown(section));
     }
     page
+}
+
+fn shown(section: &Section) -> String {
+    let Section { title, how, .. } = section;
+    let table = section.table.markdown();
+    let mut text = format!("\n## {title}\n\n{how}\n\n{table}\n");
+    for point in section.targets.iter().map(ToString::to_string) {
+        let _ = writeln!(text, "- {point}");
+    }
+    for note in &section.notes {
+        let _ = writeln!(text, "- {note}");
+    }
+    text
+}
+
+/// Begins the chunk of a part on the page that is published.
+fn mark(part: Part) -> String {
+    format!("<!-- {} -->\n", part.name())
+}
+
+/// What is published of a part: with its command and its machine.
+pub(super) fn chunk(part: Part, sections: &[&Section]) -> String {
+    let (mark, name, machine) = (mark(part), part.name(), machine::describe());
+    let shown: String = sections.iter().map(|section| shown(section)).collect();
+    format!("{mark}\nPrinted by `cargo xtask bench {name} --update` on {machine}.\n{shown}")
+}
+
+/// The page that is published, with these chunks in place of those that it has of the same parts.
+pub(super) fn published(old: &str, new: impl IntoIterator<Item = (Part, String)>) -> String {
+    let new: Vec<_> = new.into_iter().collect();
+    let head = format!(
+        "# {TITLE}\n\nEach part was printed by its command. Figures are medians of the rounds, with the least and the \
+         most; ratios are of figures of one round. [How](experiment/src/bench/README.md).\n"
+    );
+    let chunks = Part::value_variants().iter().filter_map(|part| {
+        let newest = new.iter().find(|(of, _)| of == part);
+        newest
+            .map(|(_, chunk)| chunk.clone())
+            .or_else(|| of_part(old, *part))
+    });
+    std::iter::once(head)
+        .chain(chunks.map(|chunk| chunk.trim_end().to_owned() + "\n"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The chunk of a part, if the page has one.
+fn of_part(page: &str, part: Part) -> Option<String> {
+    let begin = page.find(&mark(part))?;
+    let rest = page.get(begin..)?;
+    let end = rest
+        .get(1..)?
+        .find("\n<!-- ")
+        .map_or(rest.len(), |end| end + 1);
+    rest.get(..end).map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_takes_the_place_of_its_older_self_and_leaves_the_others() {
+        let chunk = |part: Part, text: &str| format!("{}\n{text}\n", mark(part));
+        let old = published(
+            "",
+            [
+                (Part::Push, chunk(Part::Push, "push 1")),
+                (Part::Request, chunk(Part::Request, "request 1")),
+            ],
+        );
+        let new = [
+            (Part::Request, chunk(Part::Request, "request 2")),
+            (Part::Decide, chunk(Part::Decide, "decide 1")),
+        ];
+        let new = published(&old, new);
+        let order = ["request 2", "decide 1", "push 1"].map(|text| new.find(text).unwrap());
+        assert!(order.is_sorted(), "{new}");
+        assert!(!new.contains("request 1"), "{new}");
+        assert_eq!(published(&new, []), new);
+    }
 
     #[test]
     fn a_taste_of_some_parts_says_so() {

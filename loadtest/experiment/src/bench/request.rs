@@ -6,10 +6,12 @@
 //!              │ asks: nobody, a module, Lua, a picker
 //!              └── CPU of the sidecar and of the picker, per request; latencies
 //! ```
-//! Two groups: Weir's own hosts and headers, and the inference gateway's picker on its completions.
+//! Three groups: Weir's own hosts and headers, the same where Envoys have two workers, and the inference gateway's
+//! picker on its completions. What a sidecar takes to begin with comes after them.
 
 mod case;
 mod figures;
+mod footprint;
 mod lua;
 mod plan;
 mod rounds;
@@ -34,5 +36,6 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
             .with_context(|| format!("logs are in {}", folder.display()))?;
         sections.extend(sections::of(&group, &plan, &results)?);
     }
+    sections.push(footprint::section(setting)?);
     Ok(sections)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection: a request, its whole answer, and whether that is right.
+//! One connection, or a stream of one: a request, its whole answer, and whether that is right.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,28 @@ use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::work::{AnsweredBy, Shot};
 
-pub(super) struct Connection(SendRequest<Full<Bytes>>);
+/// One request at a time goes over it.
+pub(super) enum Connection {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    /// A stream of a connection that it shares with others.
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// Tasks of the thread at hand.
+#[derive(Clone, Copy)]
+struct Here;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Here {
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
+    }
+}
 
 /// Where a right answer came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +44,30 @@ impl Connection {
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::task::spawn_local(connection);
-        Ok(Self(sender))
+        Ok(Self::Http1(sender))
+    }
+
+    /// So many streams of one connection.
+    pub(super) async fn streams(target: SocketAddr, count: usize) -> Result<Vec<Self>> {
+        let stream = TcpStream::connect(target).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http2::handshake(Here, TokioIo::new(stream)).await?;
+        tokio::task::spawn_local(connection);
+        Ok((0..count).map(|_| Self::Http2(sender.clone())).collect())
     }
 
     pub(super) async fn exchange(&mut self, shot: &Shot) -> Result<Origin> {
-        self.0.ready().await.context("the connection has ended")?;
-        let answer = self.0.send_request(shot.request()).await;
+        const ENDED: &str = "the connection has ended";
+        let answer = match self {
+            Self::Http1(sender) => {
+                sender.ready().await.context(ENDED)?;
+                sender.send_request(shot.request()).await
+            }
+            Self::Http2(sender) => {
+                sender.ready().await.context(ENDED)?;
+                sender.send_request(shot.http2_request()).await
+            }
+        };
         let (head, mut body) = answer.context("no answer")?.into_parts();
         let mut said = Bytes::new();
         while let Some(frame) = body.frame().await {

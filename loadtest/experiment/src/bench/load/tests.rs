@@ -9,13 +9,17 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::*;
 
-/// A host on a thread that stays until the tests end.
-fn host(answer: impl Fn(u64) -> Response<Full<Bytes>> + Send + Sync + 'static) -> SocketAddr {
+/// A host on a thread that stays until the tests end; one that speaks HTTP/2 where that is wanted.
+fn host_of(
+    is_http2: bool,
+    answer: impl Fn(u64) -> Response<Full<Bytes>> + Send + Sync + 'static,
+) -> SocketAddr {
     let runtime = one_thread().unwrap();
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
@@ -31,14 +35,22 @@ fn host(answer: impl Fn(u64) -> Response<Full<Bytes>> + Send + Sync + 'static) -
                     let answer = answer(count.fetch_add(1, Ordering::Relaxed));
                     async move { Ok::<_, Infallible>(answer) }
                 });
-                tokio::spawn(
-                    hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service),
-                );
+                let stream = TokioIo::new(stream);
+                if is_http2 {
+                    let served = http2::Builder::new(TokioExecutor::new());
+                    tokio::spawn(served.serve_connection(stream, service));
+                } else {
+                    let served = http1::Builder::new();
+                    tokio::spawn(served.serve_connection(stream, service));
+                }
             }
         })
     });
     address
+}
+
+fn host(answer: impl Fn(u64) -> Response<Full<Bytes>> + Send + Sync + 'static) -> SocketAddr {
+    host_of(false, answer)
 }
 
 fn ok() -> Response<Full<Bytes>> {
@@ -51,8 +63,18 @@ fn work() -> Rc<Work> {
 }
 
 #[test]
+fn streams_of_one_connection_are_answered_side_by_side() {
+    let target = host_of(true, |_| ok());
+    let mut pool = Pool::connect(target, Protocol::Http2(4), work()).unwrap();
+    for _ in 0..2 {
+        let answers = pool.send(Pace::Closed, Duration::ZERO).unwrap();
+        assert_eq!(answers.count, 4);
+    }
+}
+
+#[test]
 fn an_open_loop_sends_what_it_said() {
-    let mut pool = Pool::connect(host(|_| ok()), 8, work()).unwrap();
+    let mut pool = Pool::connect(host(|_| ok()), Protocol::Http1(8), work()).unwrap();
     let answers = pool
         .send(Pace::Open(500.0), Duration::from_millis(400))
         .unwrap();
@@ -62,7 +84,7 @@ fn an_open_loop_sends_what_it_said() {
 
 #[test]
 fn a_closed_loop_uses_its_connections_again() {
-    let mut pool = Pool::connect(host(|_| ok()), 2, work()).unwrap();
+    let mut pool = Pool::connect(host(|_| ok()), Protocol::Http1(2), work()).unwrap();
     for _ in 0..2 {
         let answers = pool.send(Pace::Closed, Duration::from_millis(50)).unwrap();
         assert!(answers.count >= 2);
@@ -83,7 +105,7 @@ fn a_pause_is_counted_for_every_request_that_was_due_in_it() {
         }
         ok()
     });
-    let mut pool = Pool::connect(target, 1, work()).unwrap();
+    let mut pool = Pool::connect(target, Protocol::Http1(1), work()).unwrap();
     let answers = pool
         .send(Pace::Open(200.0), Duration::from_millis(500))
         .unwrap();
@@ -102,7 +124,7 @@ fn an_answer_that_is_not_200_ends_the_load() {
         }
         answer
     });
-    let mut pool = Pool::connect(target, 1, work()).unwrap();
+    let mut pool = Pool::connect(target, Protocol::Http1(1), work()).unwrap();
     let sent = pool.send(Pace::Closed, Duration::from_secs(5));
     let error = sent.map(drop).unwrap_err().to_string();
     assert!(error.contains("503"), "{error}");

@@ -9,9 +9,13 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 
+const AUTHORITY: &str = "bench";
+
 /// A request, and whose answer to it is right.
 pub(crate) struct Shot {
     request: Request<Full<Bytes>>,
+    /// With scheme and authority in the address, and no `host`.
+    http2_request: Request<Full<Bytes>>,
     pub(super) answered_by: AnsweredBy,
 }
 
@@ -37,7 +41,7 @@ impl Shot {
         let mut request = Request::new(Full::new(body.clone().unwrap_or_default()));
         *request.uri_mut() = path.parse::<Uri>().context("the path")?;
         let fields = request.headers_mut();
-        fields.insert(HOST, HeaderValue::from_static("bench"));
+        fields.insert(HOST, HeaderValue::from_static(AUTHORITY));
         for (name, value) in headers {
             fields.insert(*name, value.parse().context("a header")?);
         }
@@ -45,14 +49,22 @@ impl Shot {
             fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             *request.method_mut() = Method::POST;
         }
+        let mut http2_request = request.clone();
+        *http2_request.uri_mut() = format!("http://{AUTHORITY}{path}").parse()?;
+        http2_request.headers_mut().remove(HOST);
         Ok(Self {
             request,
+            http2_request,
             answered_by,
         })
     }
 
     pub(super) fn request(&self) -> Request<Full<Bytes>> {
         self.request.clone()
+    }
+
+    pub(super) fn http2_request(&self) -> Request<Full<Bytes>> {
+        self.http2_request.clone()
     }
 }
 

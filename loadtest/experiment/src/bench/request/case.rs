@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::bench::epp;
-use crate::bench::load::{Shot, Work};
+use crate::bench::load::{Protocol, Shot, Work};
 use crate::bench::request::way::Way;
 
 /// Ways that are measured side by side, on the same hosts and requests.
@@ -19,7 +19,9 @@ pub(super) struct Group {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) ways: &'static [Way],
-    pub(super) cases: [Case; 3],
+    pub(super) cases: Vec<Case>,
+    /// Threads of each Envoy.
+    pub(super) workers: usize,
     /// The way whose throughput with 16 connections is saturation.
     pub(super) half_of: Way,
     pub(super) hosts: usize,
@@ -29,7 +31,7 @@ pub(super) struct Group {
 
 pub(super) struct Case {
     pub(super) title: &'static str,
-    pub(super) connections: usize,
+    pub(super) protocol: Protocol,
     pub(super) rate: Rate,
     /// A GET without one.
     pub(super) prompt_bytes: Option<usize>,
@@ -43,7 +45,10 @@ pub(super) enum Rate {
     HalfOfSaturation,
 }
 
-pub(super) fn groups() -> [Group; 2] {
+/// A case with it saturates Envoy.
+pub(super) const SATURATING: Protocol = Protocol::Http1(16);
+
+pub(super) fn groups() -> [Group; 3] {
     [
         Group {
             name: "headers",
@@ -61,12 +66,33 @@ pub(super) fn groups() -> [Group; 2] {
                 Way::Picker,
                 Way::ToldPicker,
             ],
-            cases: [
-                closed("one connection", 1, None).lasting(0.5),
-                closed("16 connections", 16, None),
+            cases: vec![
+                closed("one connection", Protocol::Http1(1), None).lasting(0.5),
+                closed("16 connections", SATURATING, None),
+                closed("64 connections", Protocol::Http1(64), None).lasting(0.5),
+                closed("256 connections", Protocol::Http1(256), None).lasting(0.5),
+                closed("HTTP/2, 16 streams", Protocol::Http2(16), None).lasting(0.5),
                 // A p99 needs many requests.
                 half("half of Weir's saturation", None).lasting(1.5),
             ],
+            workers: 1,
+            half_of: Way::Weir,
+            hosts: 14,
+            keys: 1000,
+        },
+        Group {
+            name: "workers",
+            title: "A request, Envoys with two workers",
+            ways: &[
+                Way::Plain,
+                Way::Rules,
+                Way::NoOp,
+                Way::NativeNoOp,
+                Way::Weir,
+                Way::Native,
+            ],
+            cases: vec![closed("16 connections", SATURATING, None)],
+            workers: 2,
             half_of: Way::Weir,
             hosts: 14,
             keys: 1000,
@@ -82,11 +108,12 @@ pub(super) fn groups() -> [Group; 2] {
                 Way::Dynamic,
                 Way::Epp,
             ],
-            cases: [
-                closed("500 B prompts, 16 connections", 16, Some(500)),
-                closed("20 KB prompts, 16 connections", 16, Some(20_000)),
+            cases: vec![
+                closed("500 B prompts, 16 connections", SATURATING, Some(500)),
+                closed("20 KB prompts, 16 connections", SATURATING, Some(20_000)),
                 half("500 B prompts, half of EPP's saturation", Some(500)),
             ],
+            workers: 1,
             half_of: Way::Epp,
             hosts: epp::MOST_HOSTS,
             keys: 200,
@@ -94,10 +121,10 @@ pub(super) fn groups() -> [Group; 2] {
     ]
 }
 
-const fn closed(title: &'static str, connections: usize, prompt_bytes: Option<usize>) -> Case {
+const fn closed(title: &'static str, protocol: Protocol, prompt_bytes: Option<usize>) -> Case {
     Case {
         title,
-        connections,
+        protocol,
         rate: Rate::Closed,
         prompt_bytes,
         length: 1.0,
@@ -107,7 +134,7 @@ const fn closed(title: &'static str, connections: usize, prompt_bytes: Option<us
 const fn half(title: &'static str, prompt_bytes: Option<usize>) -> Case {
     Case {
         title,
-        connections: 32,
+        protocol: Protocol::Http1(32),
         rate: Rate::HalfOfSaturation,
         prompt_bytes,
         length: 1.0,
@@ -126,22 +153,29 @@ impl Case {
             (None, Way::WeirLoads) => "/with-load",
             (None, _) => "/",
         };
-        let shot = |number: usize| {
-            let holder = hosts
-                .get(number % hosts.len())
-                .context("there are no hosts")?;
-            let (key, user) = (key(number), format!("user-{}", number % 100));
-            let headers = [
-                ("x-weir-key", &*key),
-                ("x-weir-priority", "low"),
-                ("x-weir-user", &*user),
-            ];
-            let body = self.prompt_bytes.map(|bytes| completion(number, bytes));
-            Shot::new(path, &headers, body, way.answered_by(*holder)?)
-        };
-        let shots = (0..keys).map(shot).collect::<Result<_>>()?;
-        Ok(Rc::new(Work::new(shots)))
+        let shots = (0..keys).map(|number| shot(path, number, self.prompt_bytes, way, hosts));
+        Ok(Rc::new(Work::new(shots.collect::<Result<_>>()?)))
     }
+}
+
+/// A request for the key with this number.
+pub(super) fn shot(
+    path: &str,
+    number: usize,
+    prompt_bytes: Option<usize>,
+    way: Way,
+    hosts: &[SocketAddr],
+) -> Result<Shot> {
+    let holder = hosts.get(number % hosts.len());
+    let holder = holder.context("there are no hosts")?;
+    let (key, user) = (key(number), format!("user-{}", number % 100));
+    let headers = [
+        ("x-weir-key", &*key),
+        ("x-weir-priority", "low"),
+        ("x-weir-user", &*user),
+    ];
+    let body = prompt_bytes.map(|bytes| completion(number, bytes));
+    Shot::new(path, &headers, body, way.answered_by(*holder)?)
 }
 
 /// As the hosts call them.

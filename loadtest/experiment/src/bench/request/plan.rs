@@ -13,7 +13,11 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(quick: bool) -> Self {
-        let (rounds, slice, warm_up) = if quick { (2, 600, 150) } else { (7, 1200, 150) };
+        let (rounds, slice, warm_up) = if quick {
+            (2, 600, 150)
+        } else {
+            (15, 1000, 150)
+        };
         Self {
             rounds,
             slice: Duration::from_millis(slice),

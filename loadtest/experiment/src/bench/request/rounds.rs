@@ -10,7 +10,7 @@ use weir_stage::interrupt;
 
 use crate::bench::load::{Pace, Pool, Work};
 use crate::bench::reasons::Reasons;
-use crate::bench::request::case::{Case, Group, Rate};
+use crate::bench::request::case::{Case, Group, Rate, SATURATING};
 use crate::bench::request::figures::{Figures, Meter};
 use crate::bench::request::plan::Plan;
 use crate::bench::request::stage::Stage;
@@ -71,14 +71,13 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Half of what the group's reference way does at most becomes the rate of the open loop.
     fn calibrate(&mut self) -> Result<()> {
-        let saturating = |case: &Case| case.rate == Rate::Closed && case.connections > 1;
+        let saturating = |case: &Case| case.rate == Rate::Closed && case.protocol == SATURATING;
         let number = self.group.cases.iter().position(saturating);
         let number = number.context("no case saturates")?;
         let way = self.group.half_of;
         let target = self.stage.sidecar(way)?.envoy.listener;
         let work = self.work(number, way)?;
-        let connections = self.group.cases[number].connections;
-        let mut pool = Pool::connect(target, connections, work)?;
+        let mut pool = Pool::connect(target, SATURATING, work)?;
         pool.send(Pace::Closed, self.plan.warm_up)?;
         let mut most = 0.0_f64;
         for _ in 0..CALIBRATIONS {
@@ -97,7 +96,7 @@ impl Runner<'_> {
             Rate::Closed => Pace::Closed,
             Rate::HalfOfSaturation => Pace::Open(self.results.rate),
         };
-        let mut pool = Pool::connect(target, case.connections, self.work(number, way)?)?;
+        let mut pool = Pool::connect(target, case.protocol, self.work(number, way)?)?;
         pool.send(pace, self.plan.warm_up)?;
         let control = self.stage.control.process;
         let earlier = Reasons::read(sidecar.envoy.admin)?;

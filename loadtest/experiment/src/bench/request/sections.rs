@@ -4,7 +4,8 @@
 use anyhow::{Context, Result};
 use weir_report::Table;
 
-use crate::bench::request::case::{Case, Group, Rate};
+use crate::bench::load::Protocol;
+use crate::bench::request::case::{Case, Group, Rate, SATURATING};
 use crate::bench::request::figures::Figures;
 use crate::bench::request::plan::Plan;
 use crate::bench::request::rounds::Results;
@@ -14,6 +15,9 @@ use weir_report::Spread;
 
 /// Share of the requests sent that a way must keep up with.
 const ENOUGH: f64 = 0.99;
+
+const BY_THE_HOLDER: &str = "and, but for plain Envoy and the no-op, by the host that has the key; where Weir \
+    decides by its default, `estimate`, by another as often as its own metric says so.";
 
 pub(super) fn of(group: &Group, plan: &Plan, results: &Results) -> Result<Vec<Section>> {
     let cases = group.cases.iter().enumerate();
@@ -74,8 +78,13 @@ impl Measured<'_> {
             None => "GET without a body".to_owned(),
         };
         let pace = match self.case.rate {
-            Rate::Closed if self.case.connections == 1 => "one connection, closed loop".to_owned(),
-            Rate::Closed => format!("{} connections, closed loop", self.case.connections),
+            Rate::Closed => match self.case.protocol {
+                Protocol::Http1(1) => "one connection, closed loop".to_owned(),
+                Protocol::Http1(count) => format!("{count} connections, closed loop"),
+                Protocol::Http2(count) => {
+                    format!("HTTP/2, one connection with {count} streams, closed loop")
+                }
+            },
             Rate::HalfOfSaturation => format!(
                 "open loop at {:.0} requests/s for all, half of what {} did with 16 connections; latencies \
                  count from when a request was due",
@@ -84,11 +93,15 @@ impl Measured<'_> {
             ),
         };
         format!(
-            "{what}; {pace}. {} rounds of {:.1} s for each way, in alternating order; Envoys with one worker; \
+            "{what}; {pace}. {} rounds of {:.1} s for each way, in alternating order; Envoys with {}; \
              {} hosts that answer at once; {} keys, each in one host's cache. Load generator, hosts, Envoys \
              and pickers share the machine.",
             plan.rounds,
             plan.slice.mul_f64(self.case.length).as_secs_f64(),
+            match group.workers {
+                1 => "one worker".to_owned(),
+                workers => format!("{workers} workers"),
+            },
             group.hosts,
             group.keys,
         )
@@ -167,12 +180,13 @@ impl Measured<'_> {
                 got: self.ratio(way, to, |figures| figures.p99)?,
             })
         };
-        let beside_epp = self.group.ways.contains(&Way::Epp);
+        let has = |way| self.group.ways.contains(&way);
+        let (beside_epp, beside_picker) = (has(Way::Epp), has(Way::Picker));
         Ok(match (self.case.rate, self.case.prompt_bytes, beside_epp) {
             (Rate::HalfOfSaturation, None, _) => {
                 vec![p99(Way::Weir, Way::NoOp)?, p99(Way::Native, Way::Plain)?]
             }
-            (Rate::Closed, None, _) => vec![
+            (Rate::Closed, None, _) if beside_picker && self.case.protocol == SATURATING => vec![
                 cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.2))?,
                 cpu(Way::Native, Way::NoOp, Bound::AtMost(1.0))?,
                 cpu(Way::Native, Way::Rules, Bound::AtMost(1.15))?,
@@ -205,10 +219,19 @@ impl Measured<'_> {
             "All {} requests of these tables were answered 200",
             self.results.requests
         );
-        let notes: &[&str] = match self.group.ways.contains(&Way::Epp) {
-            false => &[
-                "and, but for plain Envoy and the no-op, by the host that has the key; where Weir decides by its \
-                 default, `estimate`, by another as often as its own metric says so.",
+        let has = |way| self.group.ways.contains(&way);
+        let notes: &[&str] = match (has(Way::Epp), has(Way::Picker)) {
+            (true, _) => &[
+                "by the host that has the key (Weir; by its default, `estimate`, by another as often as its own \
+                 metric says so) or that the picker named (EPP).",
+                "EPP parses bodies, which pass through it both ways, and writes them anew; Weir reads three \
+                 headers. It has the scorers and weights of its chart, and its share of scraping the hosts \
+                 every 50 ms is in its figure.",
+                "EPP's sidecar leaves the destination header on requests, so that hosts can tell whom it \
+                 named; Weir's removes it, which costs Weir.",
+            ],
+            (false, true) => &[
+                BY_THE_HOLDER,
                 "Lua finds the host in a table that is written into the script: it knows no load and \
                  learns nothing.",
                 "The ext_proc picker is the cheapest there can be: Weir's decision by `dynamic` on weir-control's \
@@ -218,15 +241,7 @@ impl Measured<'_> {
                  twice here, as it has them in two clusters: with the default selection, and with `dynamic`.",
                 "With load on answers each carries an `endpoint-load-metrics` header, which only Weir reads.",
             ],
-            true => &[
-                "by the host that has the key (Weir; by its default, `estimate`, by another as often as its own \
-                 metric says so) or that the picker named (EPP).",
-                "EPP parses bodies, which pass through it both ways, and writes them anew; Weir reads three \
-                 headers. It has the scorers and weights of its chart, and its share of scraping the hosts \
-                 every 50 ms is in its figure.",
-                "EPP's sidecar leaves the destination header on requests, so that hosts can tell whom it \
-                 named; Weir's removes it, which costs Weir.",
-            ],
+            (false, false) => &[BY_THE_HOLDER],
         };
         let mut notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
         if let Some(first) = notes.first_mut() {

@@ -17,7 +17,7 @@ use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use crate::bench::epp::{self, Epp};
-use crate::bench::load::{Answers, Pace, Pool};
+use crate::bench::load::{Answers, Pace, Pool, Protocol};
 use crate::bench::programs::{self, Programs};
 use crate::bench::reasons::Reasons;
 use crate::bench::request::case::Group;
@@ -50,12 +50,12 @@ pub(super) struct Sidecar {
 }
 
 /// Starts what ways need, once each.
-struct Starter<'a> {
+pub(super) struct Starter<'a> {
     programs: &'a Programs,
     group: &'a Group,
     folder: &'a Path,
     processes: Processes,
-    hosts: Vec<SocketAddr>,
+    pub(super) hosts: Vec<SocketAddr>,
     control: Control,
     epp: Option<Epp>,
 }
@@ -65,19 +65,7 @@ impl Stage {
         eprintln!("request: starting the processes of `{}`", group.name);
         let programs = &setting.programs;
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        let mut processes = Processes::new(folder.clone())?;
-        let hosts = start_hosts(&mut processes, group, &folder)?;
-        let config = control::config(tables(&hosts));
-        let control = control::start(&mut processes, &programs.control, &config, &folder)?;
-        let mut starter = Starter {
-            programs,
-            group,
-            folder: &folder,
-            processes,
-            hosts,
-            control,
-            epp: None,
-        };
+        let mut starter = Starter::new(programs, group, &folder)?;
         let mut sidecars = BTreeMap::new();
         for way in group.ways {
             let sidecar = match way {
@@ -121,7 +109,8 @@ impl Stage {
         let work = case.work(way, &self.hosts, group.keys)?;
         let sidecar = self.sidecar(way)?;
         let sent = || {
-            let mut pool = Pool::connect(sidecar.envoy.listener, 16, work.clone())?;
+            let mut pool =
+                Pool::connect(sidecar.envoy.listener, Protocol::Http1(16), work.clone())?;
             let earlier = Reasons::read(sidecar.envoy.admin)?;
             let answers = pool.send(Pace::Closed, TRY)?;
             sidecar.checked(way, &earlier, &answers)
@@ -156,12 +145,36 @@ impl Sidecar {
     }
 }
 
-impl Starter<'_> {
-    fn sidecar(&mut self, way: Way) -> Result<Sidecar> {
+impl<'a> Starter<'a> {
+    /// With hosts and weir-control.
+    pub(super) fn new(programs: &'a Programs, group: &'a Group, folder: &'a Path) -> Result<Self> {
+        let mut processes = Processes::new(folder.to_path_buf())?;
+        let hosts = start_hosts(&mut processes, group, folder)?;
+        let config = control::config(tables(&hosts));
+        let control = control::start(&mut processes, &programs.control, &config, folder)?;
+        Ok(Self {
+            programs,
+            group,
+            folder,
+            processes,
+            hosts,
+            control,
+            epp: None,
+        })
+    }
+
+    /// Ends the sidecar of a way.
+    pub(super) fn stop(&mut self, way: Way) -> Result<()> {
+        self.processes.stop(way.node())
+    }
+
+    pub(super) fn sidecar(&mut self, way: Way) -> Result<Sidecar> {
         let (bootstrap, picker) = self.bootstrap(way)?;
         let (node, text) = (way.node(), bootstrap.to_string());
         let program = &self.programs.envoy;
-        let envoy = envoy::start(&mut self.processes, program, node, &text, self.folder)?;
+        let (processes, workers) = (&mut self.processes, self.group.workers);
+        let envoy =
+            envoy::start_with_workers(processes, program, workers, node, &text, self.folder)?;
         Ok(Sidecar { envoy, picker })
     }
 
