@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+pub use weir_policy::{CacheShard, WeakShard};
+
 use crate::headers::Headers;
 
 /// The host's status code for a call that did not succeed.
@@ -60,6 +62,17 @@ pub trait Host: Clone {
     /// Writes the key: whatever it holds, or only where nobody has written since `cas` was read. A key that was never
     /// written is, whatever the `cas`. Says whether it did.
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed>;
+
+    /// The contents of a shard as of when it was written: those that another VM has decoded, where VMs can share them;
+    /// else by `decode`.
+    fn contents(
+        &self,
+        _name: &str,
+        _written_ns: u64,
+        decode: impl FnOnce() -> Option<CacheShard>,
+    ) -> Option<CacheShard> {
+        decode()
+    }
 
     /// Makes a metric known, or finds it; of a label (name, value) each value is a metric of its own.
     fn define_metric(

@@ -11,12 +11,12 @@
 //!  Envoy ── hooks.rs ──┬── worker.rs: one VM a thread, its configurations, its requests ── weir-filter
 //!    ^   (catch_unwind) │          ^ ticks
 //!    │                  │      bells.rs: a thread that wakes Envoy's threads
-//!    └── abi.rs <── native.rs: Host ── shared.rs, metrics.rs, streams.rs (gRPC on the main thread)
+//!    └── abi.rs <── native.rs: Host ── shared.rs, decoded.rs, metrics.rs, streams.rs (gRPC on the main thread)
 //!              <── request.rs: RequestHost
 //! ```
 //!
 //! VMs are as in the other shell: one a worker thread and one on the main thread, which alone opens streams and so has
-//! the lease. What Wasm VMs share through Envoy they share here through the process. A worker without a request gets no
+//! the lease. What Wasm VMs share through Envoy they share here through the process, decoded cache contents too. A worker without a request gets no
 //! ticks, as Envoy gives a filter no timers: it publishes its record when its last request ends, and the main thread
 //! renews that until the next one comes.
 //!
@@ -24,6 +24,7 @@
 
 mod abi;
 mod bells;
+mod decoded;
 mod grpc;
 pub mod hooks;
 mod installed;

@@ -8,11 +8,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant, SystemTime};
 
-use weir_filter::host::{Change, Failed, Host, LogLevel, MetricType};
+use weir_filter::host::{CacheShard, Change, Failed, Host, LogLevel, MetricType};
 use weir_filter::root;
 
 use crate::abi::{self, level};
 use crate::bells::Bells;
+use crate::decoded::Decoded;
 use crate::installed::Configurations;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
@@ -21,6 +22,7 @@ use crate::{streams, worker};
 /// What all threads share, for as long as the process lives.
 pub(crate) struct Process {
     pub(crate) shared: Shared,
+    decoded: Decoded,
     pub(crate) metrics: Metrics,
     pub(crate) bells: Bells,
     pub(crate) configurations: Configurations,
@@ -31,6 +33,7 @@ pub(crate) struct Process {
 
 pub(crate) static PROCESS: Process = Process {
     shared: Shared::new(),
+    decoded: Decoded::new(),
     metrics: Metrics::new(),
     bells: Bells::new(),
     configurations: Configurations::new(),
@@ -98,6 +101,15 @@ impl Host for Native {
 
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed> {
         Ok(PROCESS.shared.set(key, value, cas))
+    }
+
+    fn contents(
+        &self,
+        name: &str,
+        written_ns: u64,
+        decode: impl FnOnce() -> Option<CacheShard>,
+    ) -> Option<CacheShard> {
+        PROCESS.decoded.get(name, written_ns, decode)
     }
 
     fn define_metric(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::{Cost, HostId, KeyHash};
@@ -58,6 +58,22 @@ pub enum ShardError {
 /// A clone shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheShard(Arc<Columns>);
+
+/// The same for as long as somebody else keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct WeakShard(Weak<Columns>);
+
+impl WeakShard {
+    /// The shard; none where nobody keeps it any more.
+    pub fn upgrade(&self) -> Option<CacheShard> {
+        self.0.upgrade().map(CacheShard)
+    }
+
+    /// Whether nobody keeps it any more.
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
 
 /// Each holder is an index into `hosts` times two, plus one where it is only assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,6 +167,11 @@ impl CacheShard {
             fetch: micros(fetch),
             run: micros(run),
         })
+    }
+
+    /// The same for as long as somebody else keeps it.
+    pub fn downgrade(&self) -> WeakShard {
+        WeakShard(Arc::downgrade(&self.0))
     }
 
     /// How many keys it has.

@@ -145,10 +145,12 @@ impl ClusterState {
         {
             return;
         }
-        let Some((_, body)) = shared::resource(host, Kind::Shard, &entry.name) else {
-            return;
+        let decode = || {
+            let (_, body) = shared::resource(host, Kind::Shard, &entry.name)?;
+            let decoded = decode_cache_shard(&entry.name, &body);
+            decoded.ok().map(|(_, contents)| contents)
         };
-        if let Ok((_, contents)) = decode_cache_shard(&entry.name, &body) {
+        if let Some(contents) = host.contents(&entry.name, entry.written_ns, decode) {
             self.cluster.set_cache_shard(shard, contents);
         }
     }
