@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use weir_testkit::{Host, HttpStream, Vm};
 
 use super::scenario::{self, Key, Scenario};
-use crate::{CONTROL, Chosen, Proxy, RULES, TICKS, cached, resource, vm_of};
+use crate::{CONTROL, Chosen, Proxy, TICKS, cached, resource, vm_of};
 
 /// Requests before those that count: what grows at first has grown.
 const WARM_UP: usize = 28;
 const REQUESTS: usize = 100;
-/// Keys in bodies.
-const PROMPT: &str = r#"{"clusters":{"rules":{"key":{"prompt":{}}}}}"#;
 /// What Envoy calls for a request whose answer has no body.
 const CALLBACKS: [&str; 7] = [
     "proxy_on_context_create",
@@ -67,10 +65,10 @@ fn proxy(scenario: &Scenario) -> Proxy {
     let host = Host::new();
     host.add_upstream(CONTROL);
     let vm = |_| {
-        let vm = |configuration| vm_of(&host, configuration, "rules", scenario.caller);
+        let vm = vm_of(&host, scenario.configuration, "rules", scenario.caller);
         let vm = match scenario.prompt {
-            0 => vm(RULES),
-            _ => vm(PROMPT).allow_on_headers_stop_iteration(),
+            0 => vm,
+            _ => vm.allow_on_headers_stop_iteration(),
         };
         vm.start().expect("starts")
     };

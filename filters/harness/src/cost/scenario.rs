@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_tables::v1::{self, HostState, Overload, Selection};
 
-use crate::{busy, table};
+use crate::{RULES, busy, table};
 
 /// A request and the proxy that it comes to. Unless it says more: 14 idle hosts that tell no costs, `estimate` as by
 /// default, nothing cached, a key that is new each time.
@@ -13,6 +13,8 @@ pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// What decisions have to say, or the figures would be of something else.
     pub(super) reason: &'static str,
+    /// Of the plugin.
+    pub(super) configuration: &'static str,
     pub(super) table: Option<v1::HostTable>,
     pub(super) key: Key,
     /// Bytes of the prompt in its body, which is read for the key; 0: there is no body.
@@ -33,6 +35,10 @@ pub(super) enum Key {
     None,
 }
 
+/// Keys in bodies.
+const PROMPT: &str = r#"{"clusters":{"rules":{"key":{"prompt":{}}}}}"#;
+/// Neither the cluster's name nor the caller's address matters.
+const ANY: &str = r#"{"clusters":{"*":{"table":"rules"}},"trust":"any"}"#;
 const APPLICATION: &str = "127.0.0.1:50000";
 const STRANGER: &str = "10.9.8.7:50000";
 const LOAD: [(&str, &str); 1] = [(
@@ -52,6 +58,7 @@ fn scenario(name: &'static str, reason: &'static str) -> Scenario {
     let scenario = Scenario {
         name,
         reason,
+        configuration: RULES,
         table: Some(table),
         key: Key::New,
         prompt: 0,
@@ -143,15 +150,21 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         Scenario {
             prompt: 500,
+            configuration: PROMPT,
             ..scenario("no_key, a prompt of 500 B is read", "no_key")
         },
         Scenario {
             prompt: 20_000,
+            configuration: PROMPT,
             ..scenario("not_cached, a prompt of 20 kB is read", "not_cached")
         },
         Scenario {
             more: all_headers,
             ..known("known_cached, with priority and user")
+        },
+        Scenario {
+            configuration: ANY,
+            ..known("known_cached, whatever cluster and caller")
         },
         Scenario {
             answer: &LOAD,
