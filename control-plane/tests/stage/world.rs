@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control, hosts and a sidecar.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -481,9 +482,25 @@ async fn start_sidecar(
 
 /// The sum of a page's metrics whose lines begin so; none if there is no such line.
 pub(crate) fn sum(page: &str, start: &str) -> Option<f64> {
-    let values = page
-        .lines()
+    let lines = page.lines().map(renamed);
+    let values = lines
         .filter(|line| line.starts_with(start))
         .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
     values.reduce(|sum, value| sum + value)
+}
+
+/// Envoys before 1.39 have the filter's metrics among those of the cluster whose attempts it looks after, and the label
+/// in the name: as newer ones have them.
+fn renamed(line: &str) -> Cow<'_, str> {
+    let as_now = || {
+        let (name, rest) = line
+            .strip_prefix("envoy_cluster_wasmcustom_")?
+            .split_once('{')?;
+        let (_cluster, count) = rest.split_once('}')?;
+        Some(match *name.split("___").collect::<Vec<_>>() {
+            [name, label, value, ""] => format!("{name}{{{label}=\"{value}\"}}{count}"),
+            _ => format!("{name}{count}"),
+        })
+    };
+    as_now().map_or(Cow::Borrowed(line), Cow::Owned)
 }

@@ -3,12 +3,14 @@
 //!
 //! A failing step does not stop the others, so one run reports all there is to repair.
 
+mod envoys;
 pub(crate) mod licences;
 mod miri;
 mod native;
 mod set_up;
 mod suite;
 mod summary;
+mod whole_envoys;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
@@ -38,8 +40,8 @@ pub(crate) struct Args {
     /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
     #[arg(long)]
     long: bool,
-    /// Also what takes too long for every change: every fault of the mesh, the size of weir-control, unsafe code under
-    /// Miri, weir-control against a real API server, a whole release, dependencies held against today's advisories
+    /// Also what takes too long for every change: every fault of the mesh, other Envoys, the size of weir-control, unsafe
+    /// code under Miri, weir-control against a real API server, a whole release, dependencies held against today's advisories
     #[arg(long)]
     nightly: bool,
 }
@@ -58,6 +60,8 @@ enum Step {
     Test,
     /// Whole Envoys with the filter as a dynamic module: some tests by day, all with `--nightly`
     Native,
+    /// The filter in other releases of Envoy than the pinned one; only with `--nightly` or by name
+    Envoys,
     /// The Java agent's own tests, on its packed jar
     Java,
     /// The simulator and the demo have the same order of policies
@@ -90,6 +94,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Doc => summary.run("doc", || doc(workspace)),
             Step::Test => report = Some(set_up_and_test(workspace, args, &mut summary)),
             Step::Native => summary.run("native", || native::run(workspace, args.nightly)),
+            Step::Envoys if !args.nightly && args.only.is_empty() => {}
+            Step::Envoys => summary.run("envoys", || envoys::run(workspace)),
             Step::Java => summary.run("java", || {
                 tools::test(workspace, EVENTS_AGENT)?;
                 Ok(Outcome::Passed)
