@@ -2,7 +2,6 @@
 //! What a sidecar takes before any request is measured: how long until it answers, and its memory by what it knows.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -92,7 +91,6 @@ fn measure(
     folder: &Path,
     all: &mut Footprints,
 ) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let group = Group {
         name: "footprint",
         title: "",

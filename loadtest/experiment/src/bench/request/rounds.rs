@@ -57,6 +57,10 @@ pub(super) fn run(stage: &mut Stage, group: &Group, plan: &Plan) -> Result<Resul
             }
         }
     }
+    for ((number, way), reasons) in &runner.results.reasons {
+        let context = || format!("{}: {}", group.cases[*number].title, way.name());
+        reasons.check_balance().with_context(context)?;
+    }
     Ok(runner.results)
 }
 

@@ -2,7 +2,6 @@
 //! The processes of a group, all at once: hosts, weir-control, pickers and a sidecar for each way.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,7 +63,6 @@ impl Stage {
     pub(super) fn start(setting: &Setting, group: &Group, folder: PathBuf) -> Result<Self> {
         eprintln!("request: starting the processes of `{}`", group.name);
         let programs = &setting.programs;
-        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let mut starter = Starter::new(programs, group, &folder)?;
         let mut sidecars = BTreeMap::new();
         for way in group.ways {
@@ -113,12 +111,13 @@ impl Stage {
                 Pool::connect(sidecar.envoy.listener, Protocol::Http1(16), work.clone())?;
             let earlier = Reasons::read(sidecar.envoy.admin)?;
             let answers = pool.send(Pace::Closed, TRY)?;
-            sidecar.checked(way, &earlier, &answers)
+            let reasons = sidecar.checked(way, &earlier, &answers)?;
+            reasons.check_balance()
         };
         loop {
             self.check()?;
             match sent() {
-                Ok(_) => return Ok(()),
+                Ok(()) => return Ok(()),
                 Err(error) if started.elapsed() > SETTLED => {
                     let limit = SETTLED.as_secs();
                     return Err(error.context(format!("no right answers within {limit} s")));
