@@ -16,6 +16,7 @@ use crate::{bounce, credits};
 
 /// Proxies say these to each other.
 const OF_PROXIES: [&str; 2] = [bounce::MAY_WAIT, credits::DEMAND];
+
 /// What a caller says of a request, as far as it is believed.
 pub(crate) struct Said {
     pub(crate) request: Request,

@@ -16,9 +16,9 @@
 //! ```
 //!
 //! VMs are as in the other shell: one a worker thread and one on the main thread, which alone opens streams and so has
-//! the lease. What Wasm VMs share through Envoy they share here through the process, decoded cache contents too. A worker without a request gets no
-//! ticks, as Envoy gives a filter no timers: it publishes its record when its last request ends, and the main thread
-//! renews that until the next one comes.
+//! the lease. What Wasm VMs share through Envoy they share here through the process, decoded cache contents too. A
+//! worker without a request gets no ticks, as Envoy gives a filter no timers: it publishes its record when its last
+//! request ends, and the main thread renews that until the next one comes.
 //!
 //! A panic is caught in the hook and logged; the request goes on. A crash ends Envoy: that is the price of this shell.
 

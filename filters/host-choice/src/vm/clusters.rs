@@ -40,11 +40,13 @@ impl Clusters {
 
     /// The cluster, which may be a new one.
     pub(super) fn add(&mut self, name: &Rc<str>) -> Option<&mut ClusterState> {
-        if let Err(place) = self.place(name) {
+        let place = self.place(name).unwrap_or_else(|place| {
             let new = (Rc::clone(name), ClusterState::default());
             self.0.insert(place, new);
-        }
-        self.get_mut(name)
+            place
+        });
+        let (_, state) = self.0.get_mut(place)?;
+        Some(state)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Rc<str>, &ClusterState)> {
