@@ -368,13 +368,26 @@ impl Feedback {
         index: u32,
         change: impl FnOnce(&mut HostFeedback) -> T,
     ) -> Option<T> {
+        let result = self.change_standing(index, change)?;
+        if let Some(outlook) = self.outlooks.get_mut(index as usize)
+            && let Some(row) = self.rows.get(index as usize)
+        {
+            *outlook = Outlook::of(row, self.usual_cores);
+        }
+        Some(result)
+    }
+
+    /// The same, where what is ahead at the host stays as it is.
+    #[inline]
+    fn change_standing<T>(
+        &mut self,
+        index: u32,
+        change: impl FnOnce(&mut HostFeedback) -> T,
+    ) -> Option<T> {
         let row = self.rows.get_mut(index as usize)?;
         let result = change(row);
         if let Some(standing) = self.standings.get_mut(index as usize) {
             *standing = row.standing();
-        }
-        if let Some(outlook) = self.outlooks.get_mut(index as usize) {
-            *outlook = Outlook::of(row, self.usual_cores);
         }
         Some(result)
     }
@@ -411,14 +424,10 @@ impl Feedback {
     /// A request that was sent to the host then has ended well.
     pub(crate) fn did_well(&mut self, index: u32, sent: Duration) {
         self.endings.count(false);
-        // What is ahead there is the same as before.
-        if let Some(row) = self.rows.get_mut(index as usize) {
+        self.change_standing(index, |row| {
             row.suspect_until = Duration::ZERO;
             row.health.did_well(sent);
-            if let Some(standing) = self.standings.get_mut(index as usize) {
-                *standing = row.standing();
-            }
-        }
+        });
     }
 
     /// A request for the keys that was sent to the host then has failed: whether it is the first one of its key; none
