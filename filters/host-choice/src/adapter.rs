@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#![allow(unsafe_code)] // The host's functions take raw pointers; this file is the only one that calls them.
-//! The filter as a module of proxy-wasm (ABI 0.2.1): contexts that hand callbacks on, and the host's functions.
+#![allow(unsafe_code)] // The host's functions take raw pointers, and this file alone calls them.
+//! The functions that a host of proxy-wasm (ABI 0.2.1) has for the filter.
 //!
-//! No callback comes within another: Envoy continues and answers requests, and ends streams, when the callback has
-//! returned, and the SDK traps where a host does not.
-//!
-//! The functions are called here, and not by the SDK, because that panics on statuses that it does not expect, and a
-//! panic is a dead VM with every request in it. Here every status but success is an error or an absence. One call is
-//! the SDK's all the same, and says why: [`ProxyWasm::open_stream`].
+//! They are called here, and not by the SDK, because that panics on statuses that it does not expect, and a panic is a
+//! dead VM with every request in it. Here every status but success is an error or an absence.
 
-use std::cell::OnceCell;
 use std::time::Duration;
 
-use proxy_wasm::traits::{Context, HttpContext, RootContext};
-use proxy_wasm::types::{Action, ContextType};
-
-use crate::attempt::Attempt;
-use crate::config::Role;
-use crate::disposition::{self, Flow};
-use crate::exchange::Exchange;
-use crate::handle::VmHandle;
 use crate::headers::{self, Headers};
 use crate::host::{
     Change, Failed, Host, LogLevel, Map, MetricType, Number, RequestHost, Response, Text,
 };
-use crate::inbound::Inbound;
-use crate::root::Root;
 
 const OK: u32 = 0;
 const CAS_MISMATCH: u32 = 8;
@@ -34,162 +19,9 @@ const REQUEST_BODY: u32 = 0;
 const GRPC_MESSAGE: u32 = 5;
 const PLUGIN_CONFIGURATION: u32 = 7;
 
-#[allow(missing_docs)] // The SDK's macro exports the module's entry point.
-mod entry {
-    proxy_wasm::main! {{
-        proxy_wasm::set_root_context(|id| {
-            let root = crate::root::Root::new(id);
-            Box::new(super::RootAdapter { id, root })
-        });
-    }}
-}
-
-thread_local! {
-    /// The SDK makes root contexts of nothing but a number; they find each other's VM here when they are configured.
-    static VM: OnceCell<VmHandle<ProxyWasm>> = const { OnceCell::new() };
-}
-
-struct RootAdapter {
-    id: u32,
-    root: Root<ProxyWasm>,
-}
-
-struct ExchangeAdapter(Exchange<ProxyWasm>);
-
-struct AttemptAdapter(Attempt<ProxyWasm>);
-
-struct InboundAdapter(Inbound<ProxyWasm>);
-
-impl Context for RootAdapter {
-    fn on_grpc_stream_message(&mut self, token: u32, _size: usize) {
-        self.root.on_stream_message(token, &buffer(GRPC_MESSAGE));
-    }
-
-    fn on_grpc_stream_close(&mut self, token: u32, code: u32) {
-        self.root.on_stream_close(token, code);
-    }
-
-    fn on_done(&mut self) -> bool {
-        self.root.on_done();
-        true
-    }
-}
-
-impl RootContext for RootAdapter {
-    fn on_configure(&mut self, _size: usize) -> bool {
-        let json = buffer(PLUGIN_CONFIGURATION);
-        let vm = || VM.with(|vm| vm.get_or_init(|| VmHandle::new(ProxyWasm)).clone());
-        let node = || {
-            let id = property("xds\0node\0id").unwrap_or_default();
-            String::from_utf8_lossy(&id).into_owned()
-        };
-        let Some(tick) = self.root.on_configure(&ProxyWasm, &json, vm, node) else {
-            return false;
-        };
-        // SAFETY: no pointer.
-        if unsafe { proxy_set_tick_period_milliseconds(tick.as_millis() as u32) } != OK {
-            let words = "the host gives no ticks: tables will not be renewed";
-            ProxyWasm.log(LogLevel::Error, words);
-        }
-        true
-    }
-
-    fn on_tick(&mut self) {
-        let request = |context| select(context).ok().map(|()| ProxyWasm);
-        if self.root.on_tick(request) {
-            let _ = select(self.id);
-        }
-    }
-
-    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
-        let root = &self.root;
-        Some(match root.role() {
-            Role::Caller => Box::new(ExchangeAdapter(root.exchange(id))),
-            Role::Attempt => Box::new(AttemptAdapter(Attempt::new(root.plugin()))),
-            Role::Host => Box::new(InboundAdapter(Inbound::new(root.plugin()))),
-        })
-    }
-
-    fn get_type(&self) -> Option<ContextType> {
-        Some(ContextType::HttpContext)
-    }
-}
-
-impl Context for ExchangeAdapter {}
-impl Context for AttemptAdapter {}
-impl Context for InboundAdapter {}
-
-impl HttpContext for ExchangeAdapter {
-    fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
-        told(self.0.on_request(&ProxyWasm, end))
-    }
-
-    fn on_http_request_body(&mut self, _size: usize, end: bool) -> Action {
-        told(self.0.on_body(&ProxyWasm, end))
-    }
-
-    fn on_http_request_trailers(&mut self, _count: usize) -> Action {
-        told(self.0.on_body(&ProxyWasm, true))
-    }
-
-    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
-        self.0.on_response(&ProxyWasm);
-        Action::Continue
-    }
-
-    fn on_log(&mut self) {
-        self.0.on_end(&ProxyWasm);
-    }
-}
-
-impl HttpContext for AttemptAdapter {
-    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
-        self.0.on_request(&ProxyWasm);
-        Action::Continue
-    }
-
-    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
-        self.0.on_response(&ProxyWasm);
-        Action::Continue
-    }
-}
-
-impl HttpContext for InboundAdapter {
-    fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
-        told(match end {
-            true => self.0.on_request(&ProxyWasm),
-            false => self.0.on_headers(&ProxyWasm),
-        })
-    }
-
-    fn on_http_request_body(&mut self, _size: usize, end: bool) -> Action {
-        told(self.0.on_body(&ProxyWasm, end))
-    }
-
-    fn on_http_request_trailers(&mut self, _count: usize) -> Action {
-        told(self.0.on_body(&ProxyWasm, true))
-    }
-
-    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
-        self.0.on_response(&ProxyWasm);
-        Action::Continue
-    }
-
-    fn on_log(&mut self) {
-        self.0.on_end();
-    }
-}
-
-fn told(flow: Flow) -> Action {
-    match flow.carry_out(&ProxyWasm) {
-        disposition::Action::Continue => Action::Continue,
-        disposition::Action::Pause => Action::Pause,
-    }
-}
-
 /// Envoy, or another host of proxy-wasm: as a VM, and for the request of the present context.
 #[derive(Clone, Copy)]
-struct ProxyWasm;
+pub(crate) struct ProxyWasm;
 
 impl Host for ProxyWasm {
     fn log(&self, level: LogLevel, message: &str) {
@@ -274,9 +106,6 @@ impl Host for ProxyWasm {
         (status == OK).then_some(value)
     }
 
-    /// The SDK's own call, because only it tells the SDK where to deliver what comes back. It panics on a status that
-    /// Envoy gives only where `capability_restriction_config` forbids the call: a configuration that restricts must
-    /// allow it.
     fn open_stream(
         &self,
         cluster: &str,
@@ -288,9 +117,23 @@ impl Host for ProxyWasm {
         let inner = cluster.len() as u8;
         let mut target = vec![0x0a, inner + 2, 0x0a, inner];
         target.extend(cluster.as_bytes());
-        let target = String::from_utf8(target).map_err(|_| Failed(OK))?;
-        proxy_wasm::hostcalls::open_grpc_stream(&target, service, method, vec![metadata])
-            .map_err(|status| Failed(status as u32))
+        let metadata = headers::serialize(&[metadata]);
+        let mut token = 0;
+        // SAFETY: pointers and sizes are of live strings and vectors, and the result outlives the call.
+        let status = unsafe {
+            proxy_grpc_stream(
+                target.as_ptr(),
+                target.len(),
+                service.as_ptr(),
+                service.len(),
+                method.as_ptr(),
+                method.len(),
+                metadata.as_ptr(),
+                metadata.len(),
+                &mut token,
+            )
+        };
+        check(status).map(|()| token)
     }
 
     fn send_message(&self, token: u32, message: &[u8]) -> Result<(), Failed> {
@@ -419,8 +262,30 @@ fn property(path: &str) -> Option<Vec<u8>> {
     value.ok()
 }
 
+/// What the configuration of the root that is being configured says.
+pub(crate) fn configuration() -> Vec<u8> {
+    buffer(PLUGIN_CONFIGURATION)
+}
+
+/// The message that is being received by a stream.
+pub(crate) fn message() -> Vec<u8> {
+    buffer(GRPC_MESSAGE)
+}
+
+/// The name that the proxy was given.
+pub(crate) fn node() -> String {
+    let id = property("xds\0node\0id").unwrap_or_default();
+    String::from_utf8_lossy(&id).into_owned()
+}
+
+/// Asks for ticks of the present root.
+pub(crate) fn tick_every(period: Duration) -> Result<(), Failed> {
+    // SAFETY: no pointer.
+    check(unsafe { proxy_set_tick_period_milliseconds(period.as_millis() as u32) })
+}
+
 /// Makes the calls that follow act in another context of this VM.
-fn select(context: u32) -> Result<(), Failed> {
+pub(crate) fn select(context: u32) -> Result<(), Failed> {
     // SAFETY: no pointer.
     check(unsafe { proxy_set_effective_context(context) })
 }
@@ -460,6 +325,17 @@ unsafe extern "C" {
     fn proxy_increment_metric(id: u32, offset: i64) -> u32;
     fn proxy_record_metric(id: u32, value: u64) -> u32;
     fn proxy_get_metric(id: u32, value: *mut u64) -> u32;
+    fn proxy_grpc_stream(
+        target: In,
+        target_size: usize,
+        service: In,
+        service_size: usize,
+        method: In,
+        method_size: usize,
+        metadata: In,
+        metadata_size: usize,
+        token: *mut u32,
+    ) -> u32;
     fn proxy_grpc_send(token: u32, message: In, message_size: usize, end_stream: u32) -> u32;
     fn proxy_grpc_cancel(token: u32) -> u32;
 }

@@ -10,7 +10,7 @@
 //! ```text
 //!                     one VM a worker thread, and one on the main thread
 //!
-//!  Envoy ── adapter.rs ──┬── root.rs: ticks, lease ──┬── control.rs ──streams── weir-control
+//!  Envoy ─ callbacks.rs ─┬── root.rs: ticks, lease ──┬── control.rs ──streams── weir-control
 //!        (proxy-wasm)    │          │                │        │  ^
 //!                        │          │ release.rs     │        v  │ reports
 //!                        │          v                └── shared.rs: tables, records of all VMs
@@ -22,8 +22,8 @@
 //!
 //! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
 //! shared data, where every VM finds it on its next tick. A callback enters its VM once and hands `&mut Vm` on.
-//! Only the adapter knows proxy-wasm, and is tested as the built module, under weir-testkit and in Envoy. The rest
-//! compiles for any target: what needs no proxy (configuration, lease, subscriptions, records, what answers say) is
+//! Only callbacks and adapter know proxy-wasm, and are tested as the built module, under weir-testkit and in Envoy. The
+//! rest compiles for any target: what needs no proxy (configuration, lease, subscriptions, records, what answers say) is
 //! plain code, and what does takes it as an argument, so that unit tests play it.
 
 pub mod answer;
@@ -40,6 +40,7 @@ pub mod inbound;
 pub mod index;
 pub mod lease;
 pub mod orca;
+pub mod part;
 pub mod plugin;
 pub mod record;
 pub mod report;
@@ -49,6 +50,8 @@ pub mod stream;
 mod abandoned;
 #[cfg(target_arch = "wasm32")]
 mod adapter;
+#[cfg(target_arch = "wasm32")]
+mod callbacks;
 mod caller;
 mod control;
 #[cfg(feature = "crash-test")]

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use weir_policy::KeyHash;
 
+use crate::attempt::Attempt;
 use crate::config::{Config, Role};
 use crate::control::Control;
 use crate::exchange::Exchange;
 use crate::handle::VmHandle;
 use crate::host::{Host, LogLevel, RequestHost};
+use crate::inbound::Inbound;
 use crate::lease::{self, Holder};
+use crate::part::Part;
 use crate::plugin::Plugin;
 use crate::release::{late, release};
 use crate::shared;
@@ -87,14 +90,22 @@ impl<H: Host> Root<H> {
         config.is_some_and(|config| config.role != Role::Caller || config.reads_bodies())
     }
 
-    /// What requests share with it; none before it is configured.
-    pub fn plugin(&self) -> Option<Rc<Plugin<H>>> {
-        self.plugin.clone()
+    /// A request or an attempt comes, in this context of the host.
+    pub fn part(&self, context: u32) -> Part<H> {
+        match self.role() {
+            Role::Caller => Part::Exchange(self.exchange(context)),
+            Role::Attempt => Part::Attempt(Attempt::new(self.plugin())),
+            Role::Host => Part::Inbound(Inbound::new(self.plugin())),
+        }
     }
 
-    /// A request comes, in this context of the host.
-    pub fn exchange(&self, context: u32) -> Exchange<H> {
-        Exchange::new(context, self.plugin.clone())
+    pub(crate) fn exchange(&self, context: u32) -> Exchange<H> {
+        Exchange::new(context, self.plugin())
+    }
+
+    /// What requests share with it; none before it is configured.
+    pub(crate) fn plugin(&self) -> Option<Rc<Plugin<H>>> {
+        self.plugin.clone()
     }
 
     /// Time has passed. `select` finds a held request by its context, and makes the calls that follow act in it; says

@@ -7,13 +7,11 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_filter::attempt::Attempt;
 use weir_filter::config::Role;
 use weir_filter::disposition::Flow;
-use weir_filter::exchange::Exchange;
 use weir_filter::handle::VmHandle;
 use weir_filter::host::Host;
-use weir_filter::inbound::Inbound;
+use weir_filter::part::Part;
 use weir_filter::root::Root;
 
 use crate::abi::{self, Configuration, Filter};
@@ -64,13 +62,7 @@ pub(crate) struct Request {
     pub(crate) entry: Rc<Entry>,
     pub(crate) in_envoy: InEnvoy,
     context: u32,
-    part: RefCell<Part>,
-}
-
-enum Part {
-    Exchange(Exchange<Native>),
-    Attempt(Attempt<Native>),
-    Inbound(Inbound<Native>),
+    part: RefCell<Part<Native>>,
 }
 
 /// Whether this is the thread that configurations come to.
@@ -163,14 +155,7 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
         let entry = worker.entry(installed);
         let context = worker.last_context.get().wrapping_add(1);
         worker.last_context.set(context);
-        let part = {
-            let root = entry.root.borrow();
-            match root.role() {
-                Role::Caller => Part::Exchange(root.exchange(context)),
-                Role::Attempt => Part::Attempt(Attempt::new(root.plugin())),
-                Role::Host => Part::Inbound(Inbound::new(root.plugin())),
-            }
-        };
+        let part = entry.root.borrow().part(context);
         Rc::new_cyclic(|request| Request {
             entry,
             in_envoy: InEnvoy::new(filter, Weak::clone(request)),
@@ -184,45 +169,22 @@ impl Request {
     /// Its headers are here; what is to become of it, if that is not for Envoy to say.
     pub(crate) fn on_headers(&self, ends: bool) -> Flow {
         WORKER.with(|worker| worker.began(self));
-        let host = &self.in_envoy;
-        match &mut *self.part.borrow_mut() {
-            Part::Exchange(exchange) => exchange.on_request(host, ends),
-            Part::Attempt(attempt) => {
-                attempt.on_request(host);
-                Flow::Send
-            }
-            Part::Inbound(inbound) if ends => inbound.on_request(host),
-            Part::Inbound(inbound) => inbound.on_headers(host),
-        }
+        self.part.borrow_mut().on_headers(&self.in_envoy, ends)
     }
 
     /// A part of its body is here, perhaps the last.
     pub(crate) fn on_body(&self, is_last: bool) -> Flow {
-        let host = &self.in_envoy;
-        match &mut *self.part.borrow_mut() {
-            Part::Exchange(exchange) => exchange.on_body(host, is_last),
-            Part::Attempt(_) => Flow::Send,
-            Part::Inbound(inbound) => inbound.on_body(host, is_last),
-        }
+        self.part.borrow_mut().on_body(&self.in_envoy, is_last)
     }
 
     /// The answer's headers are here.
     pub(crate) fn on_response(&self) {
-        let host = &self.in_envoy;
-        match &mut *self.part.borrow_mut() {
-            Part::Exchange(exchange) => exchange.on_response(host),
-            Part::Attempt(attempt) => attempt.on_response(host),
-            Part::Inbound(inbound) => inbound.on_response(host),
-        }
+        self.part.borrow_mut().on_response(&self.in_envoy);
     }
 
     /// It is over, however it ended.
     pub(crate) fn on_end(&self) {
-        match &mut *self.part.borrow_mut() {
-            Part::Exchange(exchange) => exchange.on_end(&self.in_envoy),
-            Part::Attempt(_) => {}
-            Part::Inbound(inbound) => inbound.on_end(),
-        }
+        self.part.borrow_mut().on_end(&self.in_envoy);
         WORKER.with(|worker| worker.forget(self));
     }
 
