@@ -159,8 +159,8 @@ fn take(response: &DeltaDiscoveryResponse, seen: &mut Seen, now: Duration) -> Ve
     }
     for new in update.accepted {
         seen.index
-            .insert(Kind::Table, &new.name, new.meta, new.says, now);
-        seen.taken.push((new.meta, new.body));
+            .insert(Kind::Table, new.name, new.meta, new.says, now);
+        seen.taken.push((new.meta, new.body.to_vec()));
         seen.at.push(Instant::now());
     }
     answer

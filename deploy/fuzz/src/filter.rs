@@ -70,7 +70,7 @@ pub(crate) fn tables_response(bytes: &[u8]) -> bool {
             is_a_line(&why.message);
         }
         for new in &update.accepted {
-            index.insert(kind, &new.name, new.meta, new.says, NOW);
+            index.insert(kind, new.name, new.meta, new.says, NOW);
         }
         // A removal alone is one.
         taken |= bad == 0;

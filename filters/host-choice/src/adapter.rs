@@ -24,6 +24,8 @@ const PLUGIN_CONFIGURATION: u32 = 7;
 pub(crate) struct ProxyWasm;
 
 impl Host for ProxyWasm {
+    type Value = Vec<u8>;
+
     fn log(&self, level: LogLevel, message: &str) {
         // SAFETY: pointer and size are of one live string. A lost log line is no error.
         let _ = unsafe { proxy_log(level as u32, message.as_ptr(), message.len()) };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
-use weir_tables::v1::ReportAnswer;
+use weir_tables::v1::{CacheShard, ReportAnswer};
 use weir_tables::{Meta, Pace};
 
 use link::Link;
@@ -186,14 +186,14 @@ impl Control {
     }
 
     /// Takes what is good of a response into shared data, where cache contents may take `limit` bytes.
-    fn take(
+    fn take<'a>(
         &self,
-        response: &DeltaDiscoveryResponse,
+        response: &'a DeltaDiscoveryResponse,
         kind: Kind,
         limit: usize,
         host: &impl Host,
         now: Duration,
-    ) -> Update {
+    ) -> Update<'a> {
         let (index, _) = shared::index(host, None).unwrap_or_default();
         let update = stream::check(response, kind, &index, limit, now);
         for (name, refusal) in &update.refusals {
@@ -203,26 +203,26 @@ impl Control {
         }
         // What is not asked for, or no longer, is good but not kept. Nor is what another VM, which has the lease by
         // now, has received a later build of since the check.
-        let is_outdated = |new: &Accepted, there: Meta| {
-            let checked = index.get(kind, &new.name).map(Entry::meta);
+        let is_outdated = |new: &Accepted<'_>, there: Meta| {
+            let checked = index.get(kind, new.name).map(Entry::meta);
             new.meta.is_older_than(there)
                 || (new.meta.is_of_older_leader_than(there) && checked != Some(there))
         };
         let asked_for = update.accepted.iter();
         let kept: Vec<_> = asked_for
-            .filter(|new| self.subscriptions.has(kind, &new.name))
+            .filter(|new| self.subscriptions.has(kind, new.name))
             .filter(|new| {
                 let may_replace = |there| !is_outdated(new, there);
-                shared::set_resource(host, kind, &new.name, now, &new.body, may_replace)
+                keep(host, kind, new, now, may_replace)
             })
             .collect();
         let removed = update.removed.iter();
         let removed: Vec<_> = removed.filter_map(|name| index.get(kind, name)).collect();
         shared::update_index(host, |index| {
             for new in &kept {
-                let there = index.get(kind, &new.name).map(Entry::meta);
+                let there = index.get(kind, new.name).map(Entry::meta);
                 if there.is_none_or(|there| !is_outdated(new, there)) {
-                    index.insert(kind, &new.name, new.meta, new.says, now);
+                    index.insert(kind, new.name, new.meta, new.says, now);
                 }
             }
             index.entries.retain(|entry| !removed.contains(&entry));
@@ -308,11 +308,40 @@ fn forget_all_but(
     forget(host, &unwanted);
 }
 
+/// Keeps what came for all VMs, where it may replace the build that is there; says whether it did. In shared data is no
+/// more than which build it is where VMs have other ways to hand it on.
+fn keep(
+    host: &impl Host,
+    kind: Kind,
+    new: &Accepted<'_>,
+    now: Duration,
+    may_replace: impl Fn(Meta) -> bool,
+) -> bool {
+    let Some((all, contents)) = host.contents().zip(new.contents.as_ref()) else {
+        return shared::set_resource(host, kind, new.name, now, new.body, may_replace);
+    };
+    let build = CacheShard {
+        epoch: new.meta.epoch,
+        version: new.meta.version,
+        ..CacheShard::default()
+    };
+    let build = build.encode_to_vec();
+    let is_kept = shared::set_resource(host, kind, new.name, now, &build, may_replace);
+    if is_kept {
+        all.set(new.name, Some(contents.clone()));
+    }
+    is_kept
+}
+
 /// Frees the bytes of resources that are struck, unless there are others by now.
 fn forget(host: &impl Host, struck: &[&Entry]) {
     for entry in struck {
         let is_it = |there| there == entry.meta();
-        shared::set_resource(host, entry.kind(), &entry.name, Duration::ZERO, &[], is_it);
+        let (kind, name) = (entry.kind(), &entry.name);
+        let is_freed = shared::set_resource(host, kind, name, Duration::ZERO, &[], is_it);
+        if let (true, Kind::Shard, Some(all)) = (is_freed, kind, host.contents()) {
+            all.set(name, None);
+        }
     }
 }
 

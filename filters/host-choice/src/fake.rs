@@ -18,11 +18,12 @@ use std::time::Duration;
 
 use prost::Message;
 
+use crate::contents::Contents;
 use crate::host::{Change, Failed, Host, LogLevel, MetricType};
 
-/// What all VMs of the proxy share.
+/// What all VMs of the proxy share; cache contents too, of one that is [`FakeHost::sharing`] them.
 #[derive(Clone, Default)]
-pub(crate) struct FakeHost(Rc<RefCell<Proxy>>);
+pub(crate) struct FakeHost(Rc<RefCell<Proxy>>, Option<Rc<Contents>>);
 
 #[derive(Default)]
 struct Proxy {
@@ -50,6 +51,11 @@ pub(crate) struct FakeStream {
 }
 
 impl FakeHost {
+    /// A proxy whose VMs can hand each other what they have decoded.
+    pub(crate) fn sharing() -> Self {
+        Self(Rc::default(), Some(Rc::default()))
+    }
+
     pub(crate) fn pass(&self, time: Duration) {
         self.0.borrow_mut().now += time;
     }
@@ -107,6 +113,8 @@ impl FakeHost {
 }
 
 impl Host for FakeHost {
+    type Value = Vec<u8>;
+
     fn log(&self, _level: LogLevel, message: &str) {
         self.0.borrow_mut().log.push(message.into());
     }
@@ -127,6 +135,10 @@ impl Host for FakeHost {
 
     fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         self.0.borrow().shared.get(key)
+    }
+
+    fn contents(&self) -> Option<&Contents> {
+        self.1.as_deref()
     }
 
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed> {

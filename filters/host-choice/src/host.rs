@@ -5,10 +5,10 @@
 //! within [`RequestHost::respond`] and [`RequestHost::resume`] alone: the filter makes these two calls while it
 //! borrows nothing. Events of streams, those of a stream that cannot be opened too, come after the call.
 
+use std::ops::Deref;
 use std::time::Duration;
 
-pub use weir_policy::{CacheShard, WeakShard};
-
+use crate::contents::Contents;
 use crate::headers::Headers;
 
 /// The host's status code for a call that did not succeed.
@@ -44,6 +44,9 @@ pub enum Change {
 
 /// What a VM needs. All VMs of a proxy share the clock, shared data and metrics.
 pub trait Host: Clone {
+    /// A value of shared data as it is read.
+    type Value: Deref<Target = [u8]>;
+
     /// Writes a line of the proxy's log.
     fn log(&self, level: LogLevel, message: &str);
 
@@ -57,21 +60,16 @@ pub trait Host: Clone {
     fn random(&self) -> u64;
 
     /// A value of shared data and its compare-and-swap number; none where the key was never written.
-    fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)>;
+    fn shared(&self, key: &str) -> Option<(Self::Value, u32)>;
 
     /// Writes the key: whatever it holds, or only where nobody has written since `cas` was read. A key that was never
     /// written is, whatever the `cas`. Says whether it did.
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed>;
 
-    /// The contents of a shard as of when it was written: those that another VM has decoded, where VMs can share them;
-    /// else by `decode`.
-    fn contents(
-        &self,
-        _name: &str,
-        _written_ns: u64,
-        decode: impl FnOnce() -> Option<CacheShard>,
-    ) -> Option<CacheShard> {
-        decode()
+    /// Where VMs can hand each other what they have decoded, the cache contents of all of them; none where they share
+    /// bytes alone.
+    fn contents(&self) -> Option<&Contents> {
+        None
     }
 
     /// Makes a metric known, or finds it; of a label (name, value) each value is a metric of its own.

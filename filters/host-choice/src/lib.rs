@@ -30,6 +30,7 @@ pub mod answer;
 pub mod attempt;
 pub mod bounce;
 pub mod config;
+pub mod contents;
 pub mod disposition;
 pub mod exchange;
 pub mod handle;

@@ -135,6 +135,13 @@ impl<H: Host> Root<H> {
         vm.enter(|vm| vm.idle(now)).flatten()
     }
 
+    /// Something is under way again.
+    pub fn on_wake(&self) {
+        if let Some(plugin) = &self.plugin {
+            plugin.vm.enter(Vm::wake);
+        }
+    }
+
     /// A message came through a stream.
     pub fn on_stream_message(&mut self, stream: u32, message: &[u8]) {
         if let (Some(control), Some(plugin)) = (&mut self.control, &self.plugin) {

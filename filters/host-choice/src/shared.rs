@@ -11,6 +11,8 @@
 //! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
 //! | `index` | name and version of every resource ([`Index`]) | the owner, by compare-and-swap |
 //! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner, by compare-and-swap |
+//!
+//! Where VMs can hand each other decoded [contents](crate::contents), of a shard only epoch and version are there.
 
 use std::time::Duration;
 
@@ -47,8 +49,9 @@ pub(crate) fn create(host: &impl Host) {
 
 /// What tells this process from another one of the same proxy.
 pub(crate) fn process(host: &impl Host) -> String {
-    let (drawn, _) = host.shared(&key("process")).unwrap_or_default();
-    drawn.iter().map(|byte| format!("{byte:02x}")).collect()
+    let drawn = host.shared(&key("process"));
+    let drawn = drawn.iter().flat_map(|(drawn, _)| drawn.iter());
+    drawn.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Applies `change` to the value until nobody else has written in between. The change returns the new
@@ -132,7 +135,8 @@ pub(crate) fn claim_slot(host: &impl Host, vm: u64, now: Duration) -> Option<u32
 
 /// The VMs that have a slot, by slot.
 pub(crate) fn slots(host: &impl Host) -> Vec<u64> {
-    let (value, _) = host.shared(&key("slots")).unwrap_or_default();
+    let value = host.shared(&key("slots"));
+    let value = value.as_ref().map_or(&[][..], |(value, _)| value);
     value
         .chunks_exact(8)
         .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
@@ -154,7 +158,7 @@ pub(crate) fn record(
     if seen == Some(cas) {
         return Some((None, cas));
     }
-    Some((Some(VmRecord::decode(value.as_slice()).ok()?), cas))
+    Some((Some(VmRecord::decode(&*value).ok()?), cas))
 }
 
 /// Writes the VM's own record.
@@ -172,7 +176,7 @@ pub(crate) fn renew_record(host: &impl Host, key: &str) {
     let Some((value, cas)) = host.shared(key) else {
         return;
     };
-    let Ok(mut record) = VmRecord::decode(value.as_slice()) else {
+    let Ok(mut record) = VmRecord::decode(&*value) else {
         return;
     };
     let lives = record.deadline_ns.saturating_sub(record.published_ns);
@@ -198,7 +202,7 @@ pub(crate) fn index(host: &impl Host, seen: Option<u32>) -> Option<(Index, u32)>
     if seen == Some(cas) {
         return None;
     }
-    Some((Index::decode(value.as_slice()).unwrap_or_default(), cas))
+    Some((Index::decode(&*value).unwrap_or_default(), cas))
 }
 
 /// Changes the index: an owner that has just lost its lease may be writing too.
@@ -210,14 +214,17 @@ pub(crate) fn update_index(host: &impl Host, change: impl Fn(&mut Index)) {
     });
 }
 
-/// A resource and when it was received.
-pub(crate) fn resource(host: &impl Host, kind: Kind, name: &str) -> Option<(Duration, Vec<u8>)> {
+/// Reads a resource: when it was received, and its body.
+pub(crate) fn resource<T>(
+    host: &impl Host,
+    kind: Kind,
+    name: &str,
+    read: impl FnOnce(Duration, &[u8]) -> T,
+) -> Option<T> {
     let (value, _) = host.shared(&key(&resource_key(kind, name)))?;
     let (received, body) = value.split_first_chunk::<8>()?;
-    Some((
-        Duration::from_nanos(u64::from_le_bytes(*received)),
-        body.to_vec(),
-    ))
+    let received = Duration::from_nanos(u64::from_le_bytes(*received));
+    Some(read(received, body))
 }
 
 /// Writes a resource, without a body to leave nothing behind but its key, where it may replace the build that is
@@ -233,11 +240,12 @@ pub(crate) fn set_resource(
     may_replace: impl Fn(Meta) -> bool,
 ) -> bool {
     let key = key(&resource_key(kind, name));
-    let mut value = (received.as_nanos() as u64).to_le_bytes().to_vec();
-    value.extend(body);
+    let received = (received.as_nanos() as u64).to_le_bytes();
+    let value = [&received, body].concat();
     for _ in 0..ATTEMPTS {
-        let (there, cas) = host.shared(&key).unwrap_or((Vec::new(), UNWRITTEN));
-        let there = there.split_first_chunk::<8>().map(|(_, body)| body);
+        let there = host.shared(&key);
+        let cas = there.as_ref().map_or(UNWRITTEN, |(_, cas)| *cas);
+        let there = there.as_ref().and_then(|(value, _)| value.get(8..));
         let there = there.filter(|body| !body.is_empty());
         if there
             .and_then(|body| kind.meta(body))

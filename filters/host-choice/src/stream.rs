@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use weir_policy::CacheShard;
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Status};
 use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
@@ -79,24 +80,26 @@ impl Subscriptions {
 
 /// A resource that passed every check.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct Accepted<'a> {
     /// Its name.
-    pub name: String,
+    pub name: &'a str,
     /// Which build it is.
     pub meta: Meta,
     /// What it says of itself.
     pub says: Says,
     /// Its encoded message.
-    pub body: Vec<u8>,
+    pub body: &'a [u8],
+    /// What is in it, of a shard.
+    pub contents: Option<CacheShard>,
 }
 
-/// What a response brought.
+/// What a response brought, in whose bytes it is.
 #[derive(Debug, Default)]
-pub struct Update {
+pub struct Update<'a> {
     /// Resources to take.
-    pub accepted: Vec<Accepted>,
+    pub accepted: Vec<Accepted<'a>>,
     /// Names of resources that are gone.
-    pub removed: Vec<String>,
+    pub removed: &'a [String],
     /// Why the others are not taken; empty: all are.
     pub refusals: Vec<(String, Refusal)>,
 }
@@ -107,13 +110,13 @@ pub struct Update {
 /// followed. When they are not, its lock may have begun to count anew, and what comes is better than nothing.
 ///
 /// Shards may take `limit` bytes when they are decoded, all of them together; tables are taken always.
-pub fn check(
-    response: &DeltaDiscoveryResponse,
+pub fn check<'a>(
+    response: &'a DeltaDiscoveryResponse,
     kind: Kind,
     index: &Index,
     limit: usize,
     now: Duration,
-) -> Update {
+) -> Update<'a> {
     let mut room = Room {
         index,
         taken: match kind {
@@ -123,7 +126,7 @@ pub fn check(
         limit,
     };
     let mut update = Update {
-        removed: response.removed_resources.clone(),
+        removed: &response.removed_resources,
         ..Default::default()
     };
     for resource in &response.resources {
@@ -134,12 +137,13 @@ pub fn check(
             .unwrap_or_default();
         let meta = match kind {
             Kind::Table => decode_host_table(&resource.name, body, now)
-                .map(|(meta, table)| (meta, of_table(&table))),
-            Kind::Shard => decode_cache_shard(&resource.name, body)
-                .and_then(|(meta, shard)| Ok((meta, room.take(&resource.name, shard.bytes())?))),
+                .map(|(meta, table)| (meta, of_table(&table), None)),
+            Kind::Shard => decode_cache_shard(&resource.name, body).and_then(|(meta, shard)| {
+                Ok((meta, room.take(&resource.name, shard.bytes())?, Some(shard)))
+            }),
         };
         let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());
-        let checked = meta.and_then(|(offered, says)| match in_use {
+        let checked = meta.and_then(|(offered, says, contents)| match in_use {
             Some(current) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
@@ -149,15 +153,16 @@ pub fn check(
             {
                 Err(Refusal::OlderLeader { offered, current })
             }
-            _ => Ok((offered, says)),
+            _ => Ok((offered, says, contents)),
         });
         match checked {
-            Ok((meta, says)) => {
+            Ok((meta, says, contents)) => {
                 update.accepted.push(Accepted {
-                    name: resource.name.clone(),
+                    name: &resource.name,
                     meta,
                     says,
-                    body: body.into(),
+                    body,
+                    contents,
                 });
             }
             Err(refusal) => update.refusals.push((resource.name.clone(), refusal)),
@@ -216,7 +221,7 @@ pub fn reason(name: &str, refusal: &Refusal) -> String {
 }
 
 /// The ACK of a response, or its NACK with the reasons: all of them, unless there are many.
-pub fn answer(response: &DeltaDiscoveryResponse, update: &Update) -> DeltaDiscoveryRequest {
+pub fn answer(response: &DeltaDiscoveryResponse, update: &Update<'_>) -> DeltaDiscoveryRequest {
     let mut reasons = String::new();
     for (told, (name, refusal)) in update.refusals.iter().enumerate() {
         if reasons.len() > MAX_REASON_BYTES {

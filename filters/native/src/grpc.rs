@@ -28,20 +28,32 @@ impl Messages {
     /// Takes the next part, and gives back the messages that are whole.
     pub(crate) fn read(&mut self, part: &[u8]) -> Result<Vec<Vec<u8>>, Unreadable> {
         self.0.extend_from_slice(part);
-        let (mut messages, mut rest) = (Vec::new(), self.0.as_slice());
+        let (mut messages, mut rest, mut wanted) = (Vec::new(), self.0.as_slice(), 0);
         while let Some(([flag, length @ ..], after)) = rest.split_first_chunk::<PREFIX>() {
             let length = u32::from_be_bytes(*length) as usize;
             if *flag != 0 || length > MAX_MESSAGE {
                 return Err(Unreadable);
             }
             let Some((message, after)) = after.split_at_checked(length) else {
+                wanted = PREFIX + length;
                 break;
             };
+            if messages.is_empty() && after.is_empty() {
+                // So it is most often, and of megabytes at the start of a stream: it is not copied.
+                let mut message = std::mem::take(&mut self.0);
+                message.drain(..PREFIX);
+                return Ok(vec![message]);
+            }
             messages.push(message.to_vec());
             rest = after;
         }
         let read = self.0.len() - rest.len();
         self.0.drain(..read);
+        // Memory for the rest of the message and no more; none while there is none.
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+        self.0.reserve_exact(wanted.saturating_sub(self.0.len()));
         Ok(messages)
     }
 }
@@ -67,7 +79,7 @@ mod tests {
                 rest = after;
             }
             prop_assert_eq!(read, messages);
-            prop_assert!(reader.0.is_empty());
+            prop_assert_eq!(reader.0.capacity(), 0);
         }
 
         #[test]

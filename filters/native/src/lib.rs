@@ -24,7 +24,6 @@
 
 mod abi;
 mod bells;
-mod decoded;
 mod grpc;
 pub mod hooks;
 mod installed;

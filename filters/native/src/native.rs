@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant, SystemTime};
 
-use weir_filter::host::{CacheShard, Change, Failed, Host, LogLevel, MetricType};
+use weir_filter::contents::Contents;
+use weir_filter::host::{Change, Failed, Host, LogLevel, MetricType};
 use weir_filter::root;
 
 use crate::abi::{self, level};
 use crate::bells::Bells;
-use crate::decoded::Decoded;
 use crate::installed::Configurations;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
@@ -22,7 +22,7 @@ use crate::{streams, worker};
 /// What all threads share, for as long as the process lives.
 pub(crate) struct Process {
     pub(crate) shared: Shared,
-    decoded: Decoded,
+    contents: Contents,
     pub(crate) metrics: Metrics,
     pub(crate) bells: Bells,
     pub(crate) configurations: Configurations,
@@ -33,7 +33,7 @@ pub(crate) struct Process {
 
 pub(crate) static PROCESS: Process = Process {
     shared: Shared::new(),
-    decoded: Decoded::new(),
+    contents: Contents::new(),
     metrics: Metrics::new(),
     bells: Bells::new(),
     configurations: Configurations::new(),
@@ -72,6 +72,8 @@ impl Process {
 pub(crate) struct Native;
 
 impl Host for Native {
+    type Value = Arc<[u8]>;
+
     fn log(&self, level: LogLevel, message: &str) {
         let level = match level {
             LogLevel::Warn => level::WARN,
@@ -95,7 +97,7 @@ impl Host for Native {
         RandomState::new().hash_one(DRAWN.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+    fn shared(&self, key: &str) -> Option<(Arc<[u8]>, u32)> {
         PROCESS.shared.get(key)
     }
 
@@ -103,13 +105,8 @@ impl Host for Native {
         Ok(PROCESS.shared.set(key, value, cas))
     }
 
-    fn contents(
-        &self,
-        name: &str,
-        written_ns: u64,
-        decode: impl FnOnce() -> Option<CacheShard>,
-    ) -> Option<CacheShard> {
-        PROCESS.decoded.get(name, written_ns, decode)
+    fn contents(&self) -> Option<&Contents> {
+        Some(&PROCESS.contents)
     }
 
     fn define_metric(

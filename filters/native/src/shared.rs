@@ -3,10 +3,12 @@
 //! number, and a write may ask that the number is still the one that was read.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// By key, its number and value.
-pub(crate) struct Shared(Mutex<BTreeMap<String, (u32, Vec<u8>)>>);
+type Values = BTreeMap<String, (u32, Arc<[u8]>)>;
+
+pub(crate) struct Shared(Mutex<Values>);
 
 impl Shared {
     pub(crate) const fn new() -> Self {
@@ -14,7 +16,7 @@ impl Shared {
     }
 
     /// The value of a key, and its number; none where it was never written.
-    pub(crate) fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+    pub(crate) fn get(&self, key: &str) -> Option<(Arc<[u8]>, u32)> {
         let (cas, value) = self.lock().get(key).cloned()?;
         Some((value, cas))
     }
@@ -36,7 +38,7 @@ impl Shared {
     }
 
     /// A panic elsewhere leaves no value half written.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (u32, Vec<u8>)>> {
+    fn lock(&self) -> MutexGuard<'_, Values> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -52,13 +54,13 @@ mod tests {
         // Never written: whatever is asked.
         assert!(shared.set("key", b"a", Some(77)));
         let (value, cas) = shared.get("key").unwrap();
-        assert_eq!(value, b"a");
+        assert_eq!(&*value, b"a");
         assert!(shared.set("key", b"b", None));
         assert!(!shared.set("key", b"c", Some(cas)));
         let (value, cas) = shared.get("key").unwrap();
-        assert_eq!(value, b"b");
+        assert_eq!(&*value, b"b");
         assert!(shared.set("key", b"c", Some(cas)));
-        assert_eq!(shared.get("key").unwrap().0, b"c");
+        assert_eq!(&*shared.get("key").unwrap().0, b"c");
     }
 
     #[test]

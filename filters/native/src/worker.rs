@@ -251,6 +251,9 @@ impl Worker {
         drop(requests);
         if sleeps {
             PROCESS.wakes();
+            if let Ok(root) = request.entry.root.try_borrow() {
+                root.on_wake();
+            }
         }
         self.ring_by(request.context, &request.in_envoy, &request.entry);
         // After a sleep one is due.

@@ -59,22 +59,6 @@ pub enum ShardError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheShard(Arc<Columns>);
 
-/// The same for as long as somebody else keeps it.
-#[derive(Clone, Debug, Default)]
-pub struct WeakShard(Weak<Columns>);
-
-impl WeakShard {
-    /// The shard; none where nobody keeps it any more.
-    pub fn upgrade(&self) -> Option<CacheShard> {
-        self.0.upgrade().map(CacheShard)
-    }
-
-    /// Whether nobody keeps it any more.
-    pub fn is_gone(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-}
-
 /// Each holder is an index into `hosts` times two, plus one where it is only assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
@@ -169,11 +153,6 @@ impl CacheShard {
         })
     }
 
-    /// The same for as long as somebody else keeps it.
-    pub fn downgrade(&self) -> WeakShard {
-        WeakShard(Arc::downgrade(&self.0))
-    }
-
     /// How many keys it has.
     pub fn len(&self) -> usize {
         self.0.keys.len()
@@ -238,6 +217,8 @@ impl Columns {
 #[derive(Clone, Debug, Default)]
 pub struct CacheIndex {
     shards: Vec<CacheShard>,
+    /// While it rests, shards by number for as long as somebody else keeps them.
+    resting: Vec<(u32, Weak<Columns>)>,
 }
 
 impl CacheIndex {
@@ -245,6 +226,30 @@ impl CacheIndex {
     pub fn resize(&mut self, shards: u32) {
         if self.shards.len() != shards as usize {
             self.shards = vec![CacheShard::default(); shards as usize];
+            self.resting.clear();
+        }
+    }
+
+    /// Keeps no shard alive, and knows of none, until it wakes.
+    pub fn rest(&mut self) {
+        let nothing = CacheShard::default();
+        for (number, shard) in (0..).zip(&mut self.shards) {
+            if !shard.is_empty() {
+                let before = std::mem::replace(shard, nothing.clone());
+                self.resting.push((number, Arc::downgrade(&before.0)));
+            }
+        }
+    }
+
+    /// Takes back its shards; those that nobody has kept meanwhile as `newest` has them.
+    pub fn wake(&mut self, newest: impl Fn(u32) -> Option<CacheShard>) {
+        for (number, resting) in self.resting.drain(..) {
+            let kept = resting.upgrade().map(CacheShard);
+            let contents = kept.or_else(|| newest(number));
+            if let (Some(place), Some(contents)) = (self.shards.get_mut(number as usize), contents)
+            {
+                *place = contents;
+            }
         }
     }
 
@@ -371,6 +376,33 @@ mod tests {
             index.holders(KeyHash(9), 1, u32::MAX).next().unwrap().host,
             HostId(2)
         );
+    }
+
+    #[test]
+    fn shards_of_an_index_that_rests_live_as_long_as_others_keep_them() {
+        let mut index = CacheIndex::default();
+        index.resize(2);
+        let [kept, gone, newer] = [5, 9, 7].map(|key| shard(&[key], &[1], &[0]).unwrap());
+        index.set(0, kept.clone());
+        index.set(1, gone);
+        // Twice is as once.
+        index.rest();
+        index.rest();
+        assert!(index.is_empty());
+        assert_eq!(Arc::strong_count(&kept.0), 1);
+        let newest = |number| (number == 1).then(|| newer.clone());
+        index.wake(newest);
+        index.wake(|_| panic!("it is awake"));
+        assert_eq!(index.shards, [kept.clone(), newer.clone()]);
+        // What nobody has any more, and another number of shards.
+        index.set(1, shard(&[9], &[1], &[0]).unwrap());
+        index.rest();
+        index.wake(|_| None);
+        assert_eq!(index.shards, [kept, CacheShard::default()]);
+        index.rest();
+        index.resize(1);
+        index.wake(newest);
+        assert!(index.is_empty());
     }
 
     #[test]

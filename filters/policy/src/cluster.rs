@@ -110,6 +110,16 @@ impl Cluster {
         self.cache.set(shard, contents);
     }
 
+    /// Keeps no cache contents alive that others share, until [`Cluster::wake`].
+    pub fn rest(&mut self) {
+        self.cache.rest();
+    }
+
+    /// Has them again; those that were replaced meanwhile as `newest` has them, by their shard.
+    pub fn wake(&mut self, newest: impl Fn(u32) -> Option<CacheShard>) {
+        self.cache.wake(newest);
+    }
+
     /// Whether the proxy sends requests where decisions say. Where it does not, levels hold nobody back.
     pub fn set_heeded(&mut self, heeded: bool, now: Duration) {
         if self.unheeded != heeded {

@@ -60,7 +60,7 @@ mod work;
 pub use account::{Account, Has, Terms};
 pub use beside::Beside;
 pub use bouncing::BounceBudget;
-pub use cache::{CacheIndex, CacheShard, Holder, ShardError, WeakShard, shard_of};
+pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::{Answer, Cluster};
 pub use decision::{Decision, Outcome, Reason, Request};
 pub use feedback::Assignment;

@@ -205,6 +205,8 @@ impl Proxy {
 }
 
 impl Host for Proxy {
+    type Value = Vec<u8>;
+
     fn log(&self, _level: LogLevel, _message: &str) {}
 
     fn now(&self) -> Duration {

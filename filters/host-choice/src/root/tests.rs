@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use weir_harness::{A, cached};
 use weir_tables::v1;
 
 use super::*;
@@ -168,6 +169,76 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
     worker.host.race(&record, b"newer");
     renew(&worker.host, &record);
     assert_eq!(worker.host.shared(&record).unwrap().0, b"newer");
+}
+
+#[test]
+fn contents_that_vms_share_are_kept_once_and_not_in_shared_data() {
+    let host = FakeHost::sharing();
+    let [mut owner, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    let known = |worker: &Worker| {
+        worker
+            .vm
+            .enter(|vm| vm.cluster("rules").unwrap().cache().len())
+    };
+    let kept = || host.contents().unwrap().get("rules/1/0");
+    owner.tick(50);
+    owner.push(&table_of_one_shard(1));
+    owner.tick(50);
+    owner.send(&cached(1, 1, &[("a key", A), ("another", A)]));
+    other.tick(50);
+    assert_eq!((known(&owner), known(&other)), (Some(2), Some(2)));
+    let (value, _) = host.shared("weir/1/shard/rules/1/0").unwrap();
+    let shard = <v1::CacheShard as prost::Message>::decode(&value[8..]).unwrap();
+    assert_eq!((shard.epoch, shard.version, shard.keys), (1, 1, vec![]));
+    // An older build comes by another way: it replaces neither.
+    let older = cached(0, 1, &[("a key", A)]);
+    let refused = owner.send(&older).error_detail.expect("it is older");
+    assert!(refused.message.contains("older"), "{}", refused.message);
+    assert_eq!(kept().map(|shard| shard.len()), Some(2));
+    // Asked for no more.
+    owner.tick(50);
+    owner.push(&weir_harness::table(2, weir_harness::up(&[A])));
+    owner.tick(50);
+    other.tick(50);
+    assert_eq!((known(&owner), known(&other)), (Some(0), Some(0)));
+    assert_eq!(kept(), None);
+}
+
+#[test]
+fn a_vm_that_sleeps_keeps_no_contents_alive_that_others_have_replaced() {
+    let host = FakeHost::sharing();
+    let [mut owner, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    let known = |worker: &Worker| {
+        worker
+            .vm
+            .enter(|vm| vm.cluster("rules").unwrap().cache().len())
+    };
+    owner.tick(50);
+    owner.push(&table_of_one_shard(1));
+    owner.tick(50);
+    owner.send(&cached(1, 1, &[("a key", A)]));
+    other.tick(50);
+    other.root.on_idle();
+    assert_eq!(known(&other), Some(0));
+    // Nothing has come: it has what it had.
+    other.root.on_wake();
+    assert_eq!(known(&other), Some(1));
+    other.root.on_idle();
+    other.root.on_idle();
+    owner.send(&cached(2, 1, &[("a key", A), ("another", A)]));
+    // Before any tick, as its first request is to be decided by it.
+    other.root.on_wake();
+    assert_eq!(known(&other), Some(2));
+    other.root.on_idle();
+    other.tick(50);
+    assert_eq!(known(&other), Some(2));
+}
+
+fn table_of_one_shard(version: u64) -> v1::HostTable {
+    v1::HostTable {
+        cache_shards: 1,
+        ..weir_harness::table(version, weir_harness::up(&[A]))
+    }
 }
 
 #[test]

@@ -163,24 +163,27 @@ fn a_record_is_decoded_when_it_has_changed() {
     assert!(!expired(&record_of(7), ALIVE) && expired(&record_of(7), DEAD));
 }
 
+fn read(host: &FakeHost, kind: Kind) -> Option<(Duration, Vec<u8>)> {
+    resource(host, kind, "rules", |received, body| {
+        (received, body.to_vec())
+    })
+}
+
 #[test]
 fn a_resource_is_read_with_the_time_at_which_it_came() {
     let host = ready();
     for kind in Kind::ALL {
-        assert_eq!(resource(&host, kind, "rules"), None);
+        assert_eq!(read(&host, kind), None);
         assert!(set_resource(&host, kind, "rules", ALIVE, b"bytes", |_| {
             true
         }));
-        assert_eq!(
-            resource(&host, kind, "rules"),
-            Some((ALIVE, b"bytes".to_vec()))
-        );
+        assert_eq!(read(&host, kind), Some((ALIVE, b"bytes".to_vec())));
     }
     assert!(set_resource(&host, Kind::Table, "rules", DEAD, &[], |_| {
         true
     }));
-    assert_eq!(resource(&host, Kind::Table, "rules"), Some((DEAD, vec![])));
-    let shard = resource(&host, Kind::Shard, "rules");
+    assert_eq!(read(&host, Kind::Table), Some((DEAD, vec![])));
+    let shard = read(&host, Kind::Shard);
     assert_eq!(
         shard,
         Some((ALIVE, b"bytes".to_vec())),
@@ -198,13 +201,13 @@ fn a_newer_build_that_another_vm_has_just_written_stays() {
     let body = table(2);
     let replaced = set_resource(&host, Kind::Table, "rules", ALIVE, &body, older(2));
     assert!(!replaced);
-    let kept = resource(&host, Kind::Table, "rules").unwrap();
+    let kept = read(&host, Kind::Table).unwrap();
     assert_eq!(kept, (Duration::ZERO, table(3)));
     host.race("weir/1/table/rules", &received(4));
     let body = table(5);
     let replaced = set_resource(&host, Kind::Table, "rules", ALIVE, &body, older(5));
     assert!(replaced, "an older one that came in between does not");
-    let kept = resource(&host, Kind::Table, "rules").unwrap();
+    let kept = read(&host, Kind::Table).unwrap();
     assert_eq!(kept, (ALIVE, table(5)));
 }
 

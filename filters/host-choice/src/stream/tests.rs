@@ -102,13 +102,8 @@ fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fres
     for (kind, name) in [(Kind::Table, "a"), (Kind::Shard, "a/1/0")] {
         let taken = |lock, second| {
             let now = Duration::from_secs(second);
-            let update = check(
-                &offered(kind, name, drawn(lock)),
-                kind,
-                &index,
-                usize::MAX,
-                now,
-            );
+            let offered = offered(kind, name, drawn(lock));
+            let update = check(&offered, kind, &index, usize::MAX, now);
             if let Some((_, refusal)) = update.refusals.first() {
                 let said = refusal.to_string();
                 assert!(said.contains("is of an older leader than"), "{said}");

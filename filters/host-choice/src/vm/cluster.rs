@@ -6,9 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_policy::{CacheShard, Cluster, Hedges, HostId, KeyHash, Salt, Usage, WaitQueue};
-use weir_tables::{Meta, decode_cache_shard, decode_host_table, parse_cache_shard_name};
+use weir_tables::{
+    Meta, cache_shard_name, decode_cache_shard, decode_host_table, parse_cache_shard_name,
+};
 
 use super::bounces::Bounces;
+use crate::contents::Contents;
 use crate::heed::Heed;
 use crate::held::HeldRequest;
 use crate::host::{Host, LogLevel};
@@ -54,11 +57,13 @@ impl ClusterState {
         if !self.is_news(entry) {
             return;
         }
-        let Some((received, body)) = shared::resource(host, Kind::Table, &entry.name) else {
-            return;
+        let decode = |received, body: &[u8]| {
+            let (meta, table) = decode_host_table(&entry.name, body, received).ok()?;
+            Some((received, meta, table))
         };
         // The owner has checked it; a failure here is another version's owner, and the old table stays.
-        let Ok((meta, table)) = decode_host_table(&entry.name, &body, received) else {
+        let decoded = shared::resource(host, Kind::Table, &entry.name, decode).flatten();
+        let Some((received, meta, table)) = decoded else {
             return;
         };
         if self.cluster.table().map(|table| table.cache_shards()) != Some(table.cache_shards()) {
@@ -129,6 +134,17 @@ impl ClusterState {
         self.usage.lately(now)
     }
 
+    pub(super) fn rest(&mut self) {
+        self.cluster.rest();
+    }
+
+    /// Has cache contents again, of the table with this name.
+    pub(super) fn wake(&mut self, name: &str, all: &Contents) {
+        let shards = self.cluster.table().map_or(0, |table| table.cache_shards());
+        self.cluster
+            .wake(|shard| all.get(&cache_shard_name(name, shards, shard)));
+    }
+
     /// Has no cache contents from now on, or reads all of them again.
     pub(super) fn leave_out(&mut self, left_out: bool) {
         self.left_out = left_out;
@@ -145,12 +161,15 @@ impl ClusterState {
         {
             return;
         }
-        let decode = || {
-            let (_, body) = shared::resource(host, Kind::Shard, &entry.name)?;
-            let decoded = decode_cache_shard(&entry.name, &body);
-            decoded.ok().map(|(_, contents)| contents)
+        let decode = |_, body: &[u8]| {
+            let decoded = decode_cache_shard(&entry.name, body).ok();
+            decoded.map(|(_, contents)| contents)
         };
-        if let Some(contents) = host.contents(&entry.name, entry.written_ns, decode) {
+        let contents = match host.contents() {
+            Some(all) => all.get(&entry.name),
+            None => shared::resource(host, Kind::Shard, &entry.name, decode).flatten(),
+        };
+        if let Some(contents) = contents {
             self.cluster.set_cache_shard(shard, contents);
         }
     }

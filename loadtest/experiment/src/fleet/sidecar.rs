@@ -136,8 +136,8 @@ impl Sidecar {
         let mut whole = false;
         self.shared.refused(update.refusals.len());
         for new in update.accepted {
-            whole |= kind == Kind::Table && self.is_whole(&new.body)?;
-            index.insert(kind, &new.name, new.meta, new.says, now);
+            whole |= kind == Kind::Table && self.is_whole(new.body)?;
+            index.insert(kind, new.name, new.meta, new.says, now);
         }
         Ok((answer, whole))
     }
