@@ -158,9 +158,12 @@ callbacks! {
         unsafe { to.write(false) };
         true
     }
-    fn envoy_dynamic_module_callback_http_set_filter_state_bytes(r: *mut c_void, name: Buffer, _value: Buffer) -> bool {
+    fn envoy_dynamic_module_callback_http_set_filter_state_bytes(r: *mut c_void, name: Buffer, value: Buffer) -> bool {
         request(r);
-        name.read().starts_with(b"wasm.weir_")
+        let said = String::from_utf8([name.read(), value.read()].join(&b'=')).unwrap();
+        let is_known = said.starts_with("wasm.weir_");
+        *METRICS.lock().unwrap().entry(said).or_default() += 1;
+        is_known
     }
     fn envoy_dynamic_module_callback_http_send_response(r: *mut c_void, status: u32, headers: *const Header, count: usize, _body: Buffer, _details: Buffer) {
         let request = request(r);

@@ -19,14 +19,18 @@ use prost::Message;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_native::hooks;
+use weir_policy::{Holder, HostId, KeyHash};
 use weir_tables::discovery::{Any, DeltaDiscoveryResponse, Resource};
-use weir_tables::{HOST_TABLE_TYPE, v1};
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, ShardBuilder, cache_shard_name, v1};
 
 use envoy::{Buffer, Configuration, LOG, METRICS, QUEUE, RESUMED, Request};
 
 /// Hooks of a run, unless `WEIR_HOOKS` says otherwise.
 const HOOKS: u64 = 300_000;
 const WORKERS: u64 = 2;
+const ADDRESSES: [&str; 2] = ["10.0.0.1:80", "10.0.0.2:80"];
+/// That requests have in their headers.
+const KEYS: u64 = 20;
 /// Requests of a thread that are under way at once.
 const MOST: usize = 40;
 /// What is still held is let go of by a tick or two.
@@ -78,6 +82,10 @@ fn install(json: &str) -> Option<Arc<Installed>> {
     (!module.is_null()).then(|| Arc::new(Installed { envoy, module }))
 }
 
+fn key(number: u64) -> String {
+    format!("key-{number}")
+}
+
 fn configuration(variant: u64) -> String {
     let key = match variant % 3 {
         0 => r#""key": {"header": "x-weir-key"}"#,
@@ -102,7 +110,7 @@ struct Live {
 
 impl Live {
     fn begin(installed: Arc<Installed>, rng: &mut SmallRng) -> Self {
-        let key = format!("key-{}", rng.random_range(0..20));
+        let key = key(rng.random_range(0..KEYS));
         let mut headers = vec![
             (&b":path"[..], b"/a".to_vec()),
             (b":method", b"POST".to_vec()),
@@ -326,21 +334,44 @@ fn table(version: u64) -> Vec<u8> {
             ..Default::default()
         }),
         hosts: vec![
-            host("10.0.0.1:80", version as u32 % 5),
-            host("10.0.0.2:80", 1),
+            host(ADDRESSES[0], version as u32 % 5),
+            host(ADDRESSES[1], 1),
         ],
+        cache_shards: 1,
         ..Default::default()
     };
+    response(HOST_TABLE_TYPE, "rules", version, table.encode_to_vec())
+}
+
+/// Cache contents: each key that requests have is at one of the hosts, by its version.
+fn contents(version: u64) -> Vec<u8> {
+    let mut builder = ShardBuilder::default();
+    for number in 0..KEYS {
+        let host = HostId::of(ADDRESSES[(number + version) as usize % ADDRESSES.len()]);
+        let assumed = number.is_multiple_of(5);
+        builder.add(
+            KeyHash::of(key(number).as_bytes()),
+            Holder { host, assumed },
+        );
+    }
+    let shard = builder.build(Meta { epoch: 1, version });
+    let name = cache_shard_name("rules", 1, 0);
+    response(CACHE_SHARD_TYPE, &name, version, shard.encode_to_vec())
+}
+
+/// A message of the stream.
+fn response(type_url: &str, name: &str, version: u64, value: Vec<u8>) -> Vec<u8> {
+    let type_url = type_url.to_owned();
     let resource = Resource {
         version: format!("1.{version}"),
-        name: "rules".into(),
+        name: name.into(),
         resource: Some(Any {
-            type_url: HOST_TABLE_TYPE.into(),
-            value: table.encode_to_vec(),
+            type_url: type_url.clone(),
+            value,
         }),
     };
     let response = DeltaDiscoveryResponse {
-        type_url: HOST_TABLE_TYPE.into(),
+        type_url,
         resources: vec![resource],
         nonce: version.to_string(),
         ..Default::default()
@@ -400,8 +431,11 @@ fn stream(installed: &Installed, version: u64, rng: &mut SmallRng) {
                 data(envoy, module, stream, &[&bytes]);
             }
             _ => {
-                let table = table(version);
-                let (first, rest) = table.split_at(rng.random_range(0..table.len()));
+                let message = match version.is_multiple_of(3) {
+                    true => contents(version),
+                    false => table(version),
+                };
+                let (first, rest) = message.split_at(rng.random_range(0..message.len()));
                 data(envoy, module, stream, &[first, rest]);
             }
         }
@@ -482,6 +516,10 @@ fn hooks_in_any_order_do_not_panic_and_leave_nothing_behind() {
         value("weir_decisions_total") > 1_000 && value("weir_held_total") > 10,
         "{metrics:#?}"
     );
+    for reason in ["known_cached", "assumed_cached"] {
+        let chosen = value(&format!("wasm.weir_reason={reason}"));
+        assert!(chosen > 100, "{reason}: {metrics:#?}");
+    }
     assert_eq!(value("weir_held_requests"), 0, "{metrics:#?}");
     println!("{} hooks; {metrics:#?}", CALLED.load(Ordering::Relaxed));
 }
