@@ -74,6 +74,7 @@ fn build_native(workspace: &Workspace, package: &str) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&workspace.target)
         .env("CARGO_TERM_PROGRESS_WHEN", "never");
+    remap::apply(workspace, &workspace.target, &mut command)?;
     command.shown()?;
     let module = format!("lib{}.so", package.replace('-', "_"));
     Ok(workspace.target.join("native").join(module))

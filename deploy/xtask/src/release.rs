@@ -2,7 +2,8 @@
 //! `cargo xtask release`: all that users download, in one folder.
 //!
 //! ```text
-//! build ─┬─ weir_filter.wasm ────────┬─> archive (.tar.gz) ──┐
+//! build ─┬─ libweir_native.so ──────────────────────────────┐
+//!        ├─ weir_filter.wasm ────────┬─> archive (.tar.gz) ──┐
 //!        ├─ programs: musl, glibc ───┼─> debian (.deb) ──────┼─> SHA256SUMS ─> signature
 //!        └─ manuals, completions ────┴─> image (.oci.tar) ───┘        ^
 //!                                                 provenance.json ────┘
@@ -116,6 +117,10 @@ fn write(workspace: &Workspace, source: &Source, built: &Built, out: &Path) -> R
     keep(&format!("{module}.wasm.sha256"), sum.as_bytes())?;
     let sbom = built.module_papers.sbom();
     keep(&format!("{module}.cdx.json"), sbom.as_bytes())?;
+    let (native, target) = (&built.native, built.glibc.short());
+    let name = format!("{}-{VERSION}-{target}", native.name);
+    keep(&format!("{name}.so"), &native.bytes)?;
+    keep(&format!("{name}.cdx.json"), native.papers.sbom().as_bytes())?;
     for package in debian::packages(workspace, built)? {
         package.write(out, source.time)?;
     }

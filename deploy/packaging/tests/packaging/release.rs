@@ -8,11 +8,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_packaging::digest;
 
 use crate::Test;
+use crate::envoy;
 use crate::needs::{self, ENVOY, Need, RELEASE, SYSTEMD_ANALYZE};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -45,6 +46,11 @@ pub(crate) const TESTS: &[Test] = &[
         "manual_pages_of_a_release_are_set_without_a_warning",
         &[RELEASE, Need::Program("man")],
         manual_pages_are_good,
+    ),
+    (
+        "envoy_takes_the_dynamic_module_of_a_release",
+        &[RELEASE, ENVOY],
+        envoy_takes_the_dynamic_module,
     ),
     (
         "a_service_gets_weir_from_the_files_of_a_release_as_its_guide_says",
@@ -269,6 +275,43 @@ fn manual_pages_are_good() {
         assert!(said.is_empty(), "{page}: {said}");
         assert!(!output.stdout.is_empty(), "{page}");
     }
+}
+
+/// Envoy loads a module that it is to validate, and the module reads its configuration.
+fn envoy_takes_the_dynamic_module() {
+    let file = file("libweir_native-", ".so");
+    let with = |configuration: &str| {
+        let filter = json!({ "name": "weir", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+            "dynamic_module_config": {
+                "module": { "local": { "filename": file } },
+                "do_not_close": true,
+            },
+            "filter_name": "weir",
+            "filter_config": {
+                "@type": "type.googleapis.com/google.protobuf.StringValue",
+                "value": configuration,
+            },
+        } });
+        let router = json!({ "name": "router", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
+        } });
+        let manager = json!({
+            "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "stat_prefix": "x",
+            "route_config": {},
+            "http_filters": [filter, router],
+        });
+        let listener = json!({
+            "name": "x",
+            "address": { "socket_address": { "address": "127.0.0.1", "port_value": 0 } },
+            "filter_chains": [{ "filters": [{ "name": "x", "typed_config": manager }] }],
+        });
+        envoy::bootstrap(vec![], vec![listener])
+    };
+    envoy::accepts(&with(r#"{"clusters":{"rules":{}}}"#));
+    let refusal = envoy::refusal(&with(r#"{"bogus":1}"#)).expect("no field is called so");
+    assert!(refusal.contains("bogus"), "{refusal}");
 }
 
 /// The blocks for a shell in a section of the guide, one after another.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a release is packed from: the filter, the programs for two C libraries, their manuals.
+//! What a release is packed from: the filter in both of its shells, the programs for two C libraries, their manuals.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -29,6 +29,8 @@ const STATIC: [&str; 4] = {
 pub(super) struct Built {
     pub(super) module: Vec<u8>,
     pub(super) module_papers: Papers,
+    /// The filter as a dynamic module, for glibc as Envoy is.
+    pub(super) native: Program,
     /// Manual pages in `man`, completions in `completions`.
     pub(super) manuals: PathBuf,
     pub(super) glibc: Programs,
@@ -58,7 +60,9 @@ impl Built {
         let libc = rustc::sysroot(workspace)?.join(format!("lib/rustlib/{musl}/{MUSL}"));
         let host = rustc::version(workspace, "host")?;
         let built = workspace.build_release(image::BUILT)?;
+        let native = build_filter::native(workspace)?;
         Ok(Self {
+            native: Program::of("libweir_native", &native, "weir-native", (workspace, &host))?,
             module_papers: filter::papers(&module, &parts, VERSION),
             module,
             manuals: written(workspace, &manuals)?,
@@ -73,6 +77,23 @@ impl Built {
         let mut targets = native.to_vec();
         targets.push(build_filter::TARGET.to_owned());
         targets
+    }
+}
+
+impl Program {
+    /// A file that was built of a package for a target, with nothing to be left out.
+    fn of(
+        name: &'static str,
+        file: &Path,
+        package: &str,
+        (workspace, target): (&Workspace, &str),
+    ) -> Result<Self> {
+        let parts = parts::of(workspace, package, target)?;
+        Ok(Self {
+            name,
+            bytes: fs::read(file).with_context(|| format!("reading {}", file.display()))?,
+            papers: program::papers(file, &[], &parts, VERSION)?,
+        })
     }
 }
 
