@@ -45,6 +45,8 @@ struct Envoy {
 pub(crate) struct Link(Rc<RefCell<Envoy>>);
 
 impl Host for Link {
+    type Value = Vec<u8>;
+
     fn log(&self, _level: LogLevel, _message: &str) {}
 
     fn now(&self) -> Duration {

@@ -99,7 +99,8 @@ impl<H: Host> Root<H> {
         }
     }
 
-    pub(crate) fn exchange(&self, context: u32) -> Exchange<H> {
+    /// The same where its role is known to be the caller's.
+    pub fn exchange(&self, context: u32) -> Exchange<H> {
         Exchange::new(context, self.plugin())
     }
 
