@@ -32,6 +32,12 @@ pub(crate) mod level {
     pub(crate) const ERROR: u32 = 4;
 }
 
+/// Envoy has this callback since 1.40, so the loader refuses the module in older ones. These would take it, but number
+/// attributes otherwise: no cluster would be known, and every choice be Envoy's. Nobody calls it.
+#[cfg(not(test))]
+#[used]
+static SINCE_1_40: unsafe extern "C" fn() = envoy_dynamic_module_callback_http_has_filter_state;
+
 /// `envoy_dynamic_module_type_attribute_id`.
 pub(crate) mod attribute {
     pub(crate) const RESPONSE_FLAGS: u32 = 17;
@@ -430,6 +436,8 @@ pub(crate) fn is_validation_mode() -> bool {
 unsafe extern "C" {
     fn envoy_dynamic_module_callback_log(level: u32, message: Buffer);
     fn envoy_dynamic_module_callback_is_validation_mode() -> bool;
+    #[cfg(not(test))]
+    fn envoy_dynamic_module_callback_http_has_filter_state();
 
     fn envoy_dynamic_module_callback_http_get_headers_size(filter: *mut c_void, map: u32) -> usize;
     fn envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: u32, headers: *mut Header) -> bool;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter in the Envoys that users have beside the pinned one.
 
-use anyhow::{Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use crate::test::summary::Outcome;
 use crate::test::whole_envoys::{ONE_OF_EACH, Shell, Suites};
+use crate::tools::Temporary;
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
 
@@ -13,11 +19,13 @@ const OTHERS: [&str; 4] = ["envoy-1.36", "envoy-1.37", "envoy-1.38", "envoy-1.39
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let filter = build_filter::run(workspace)?;
+    let native = build_filter::native_debug(workspace)?;
     let suites = Suites::build(workspace, &["envoy", "faults"])?;
     let mut rows = Vec::new();
     for name in OTHERS {
         let envoy = tools::build(workspace, name)?;
         println!("== {name}");
+        refuses(workspace, &envoy, &native).context(name)?;
         rows.push((
             name,
             suites.run(&envoy, (Shell::Wasm, &filter), &ONE_OF_EACH),
@@ -34,4 +42,49 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let failed: Vec<&str> = failed.map(|(name, _)| *name).collect();
     ensure!(failed.is_empty(), "tests failed in {}", failed.join(", "));
     Ok(Outcome::Passed)
+}
+
+/// The dynamic module is for one release of Envoy. Another one that took it would leave all choices to itself, without a
+/// word.
+fn refuses(workspace: &Workspace, envoy: &Path, module: &Path) -> Result<()> {
+    let filters = json!([
+        { "name": "weir", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+            "dynamic_module_config": { "name": "weir_native" },
+            "filter_name": "weir",
+        } },
+        { "name": "router", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
+        } },
+    ]);
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "x",
+        "route_config": {},
+        "http_filters": filters,
+    });
+    let bootstrap = json!({ "static_resources": { "listeners": [{
+        "name": "x",
+        "address": { "socket_address": { "address": "127.0.0.1", "port_value": 0 } },
+        "filter_chains": [{ "filters": [{ "name": "x", "typed_config": manager }] }],
+    }] } });
+    let folder = Temporary::new(&workspace.cache(), "envoys")?;
+    let file = folder.0.join("envoy.json");
+    fs::write(&file, bootstrap.to_string())?;
+    let output = Command::new(envoy)
+        .args(["--mode", "validate", "--disable-hot-restart", "-c"])
+        .arg(&file)
+        .env(
+            "ENVOY_DYNAMIC_MODULES_SEARCH_PATH",
+            module.parent().unwrap_or(module),
+        )
+        .output()
+        .with_context(|| envoy.display().to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        !output.status.success() && said.contains("undefined symbol"),
+        "it is to refuse {}, and said:\n{said}",
+        module.display()
+    );
+    Ok(())
 }

@@ -102,6 +102,7 @@ callbacks! {
         LOG.lock().unwrap().push(String::from_utf8(message.read()).unwrap());
     }
     fn envoy_dynamic_module_callback_is_validation_mode() -> bool { false }
+    fn envoy_dynamic_module_callback_http_has_filter_state() { panic!("nobody calls it") }
 
     fn envoy_dynamic_module_callback_http_get_headers_size(r: *mut c_void, which: u32) -> usize {
         map(r, which, |pairs| pairs.len()).unwrap_or(0)
