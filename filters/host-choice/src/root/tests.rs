@@ -173,19 +173,8 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
 
 #[test]
 fn contents_that_vms_share_are_kept_once_and_not_in_shared_data() {
-    let host = FakeHost::sharing();
-    let [mut owner, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
-    let known = |worker: &Worker| {
-        worker
-            .vm
-            .enter(|vm| vm.cluster("rules").unwrap().cache().len())
-    };
+    let (host, mut owner, mut other) = two_that_share(&[("a key", A), ("another", A)]);
     let kept = || host.contents().unwrap().get("rules/1/0");
-    owner.tick(50);
-    owner.push(&table_of_one_shard(1));
-    owner.tick(50);
-    owner.send(&cached(1, 1, &[("a key", A), ("another", A)]));
-    other.tick(50);
     assert_eq!((known(&owner), known(&other)), (Some(2), Some(2)));
     let (value, _) = host.shared("weir/1/shard/rules/1/0").unwrap();
     let shard = <v1::CacheShard as prost::Message>::decode(&value[8..]).unwrap();
@@ -206,18 +195,7 @@ fn contents_that_vms_share_are_kept_once_and_not_in_shared_data() {
 
 #[test]
 fn a_vm_that_sleeps_keeps_no_contents_alive_that_others_have_replaced() {
-    let host = FakeHost::sharing();
-    let [mut owner, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
-    let known = |worker: &Worker| {
-        worker
-            .vm
-            .enter(|vm| vm.cluster("rules").unwrap().cache().len())
-    };
-    owner.tick(50);
-    owner.push(&table_of_one_shard(1));
-    owner.tick(50);
-    owner.send(&cached(1, 1, &[("a key", A)]));
-    other.tick(50);
+    let (_, mut owner, mut other) = two_that_share(&[("a key", A)]);
     other.root.on_idle();
     assert_eq!(known(&other), Some(0));
     // Nothing has come: it has what it had.
@@ -234,11 +212,25 @@ fn a_vm_that_sleeps_keeps_no_contents_alive_that_others_have_replaced() {
     assert_eq!(known(&other), Some(2));
 }
 
-fn table_of_one_shard(version: u64) -> v1::HostTable {
-    v1::HostTable {
+/// A proxy whose VMs share cache contents, of one shard; the VM that has the streams and another one.
+fn two_that_share(holders: &[(&str, &str)]) -> (FakeHost, Worker, Worker) {
+    let host = FakeHost::sharing();
+    let [mut owner, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    owner.tick(50);
+    owner.push(&v1::HostTable {
         cache_shards: 1,
-        ..weir_harness::table(version, weir_harness::up(&[A]))
-    }
+        ..weir_harness::table(1, weir_harness::up(&[A]))
+    });
+    owner.tick(50);
+    owner.send(&cached(1, 1, holders));
+    other.tick(50);
+    (host, owner, other)
+}
+
+/// Keys whose holders it knows.
+fn known(worker: &Worker) -> Option<usize> {
+    let of = |cluster: &weir_policy::Cluster| cluster.cache().len();
+    worker.vm.enter(|vm| vm.cluster("rules").map_or(0, of))
 }
 
 #[test]
