@@ -35,7 +35,7 @@ pub(crate) fn request(vm: &impl Host, host: &impl RequestHost) -> Option<Flow> {
 }
 
 pub(crate) fn tick(vm: &impl Host, is_owner: bool) {
-    let told = || vm.shared(OWNER).is_some_and(|(value, _)| value == [1]);
+    let told = || vm.shared(OWNER).is_some_and(|(value, _)| *value == [1]);
     if is_owner && told() {
         // Before the panic: the next owner is to live.
         let _ = vm.set_shared(OWNER, &[0], None);
