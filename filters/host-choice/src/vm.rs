@@ -79,8 +79,6 @@ pub(crate) struct Vm<H> {
     published: Duration,
     /// Which root looked last at who waits, and when.
     released: Option<(u32, Duration)>,
-    /// Whether it keeps no cache contents alive, as nothing is under way.
-    rests: bool,
     /// Whether the want of a slot was logged.
     slotless: bool,
     /// Whether it was logged that a caller is not believed.
@@ -105,7 +103,6 @@ impl<H: Host> Vm<H> {
             id: host.random().max(1),
             metrics: Metrics::define(&host),
             slot: None,
-            rests: false,
             rng: SmallRng::seed_from_u64(host.random()),
             clusters: Clusters::default(),
             contenders: BTreeMap::new(),
@@ -193,16 +190,14 @@ impl<H: Host> Vm<H> {
         self.meet(now);
         // It does not hear that they are replaced, and every VM that sleeps would keep its own of another time.
         if self.host.contents().is_some() {
-            self.rests = true;
             self.clusters.iter_mut().for_each(|(_, state)| state.rest());
         }
         self.slot.map(shared::record_key)
     }
 
-    /// Something is under way again.
+    /// Something is under way again, or has been all the time.
     pub(crate) fn wake(&mut self) {
-        let rested = std::mem::take(&mut self.rests);
-        if let (true, Some(all)) = (rested, self.host.contents()) {
+        if let Some(all) = self.host.contents() {
             let clusters = self.clusters.iter_mut();
             clusters.for_each(|(name, state)| state.wake(name, all));
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// By key, its number and value.
 type Values = BTreeMap<String, (u32, Arc<[u8]>)>;
 
+/// The data, which one thread at a time reads or writes.
 pub(crate) struct Shared(Mutex<Values>);
 
 impl Shared {
