@@ -31,6 +31,8 @@ pub struct UnderWay {
     requests: Option<i64>,
     /// Requests that the host told beyond these, smoothed; none where it never told any.
     others: Option<f64>,
+    /// Cores that the host ever told it uses at a time: those that it has at least.
+    seen: u32,
     /// When the host is expected to have read all prompts that the callers sent; none where no caller ever told.
     read_at: Option<Duration>,
 }
@@ -74,6 +76,7 @@ impl UnderWay {
 
     /// The host's own figures came; it has `cores`, 0 where unknown.
     pub fn told(&mut self, figures: &Figures, cores: u32) {
+        self.seen = self.seen.max(used(figures));
         if let Some(jobs) = figures.in_progress {
             let beyond = f64::from(jobs) - self.requests.unwrap_or(0) as f64;
             let others = self.others.get_or_insert(beyond);
@@ -108,7 +111,7 @@ impl UnderWay {
             return own.cloned();
         };
         let Some(own) = own else {
-            let figures = moved(&Figures::default(), requests, cores);
+            let figures = moved(&Figures::default(), requests, self.cores(cores));
             return Some(Observed {
                 figures,
                 at,
@@ -122,30 +125,53 @@ impl UnderWay {
         let jobs = requests as f64 + self.others.unwrap_or(0.0);
         let change = (jobs.round() as i64).saturating_sub_unsigned(before(&own.figures));
         Some(Observed {
-            figures: moved(&own.figures, change, cores),
+            figures: moved(&own.figures, change, self.cores(cores)),
             at,
             from: From::Callers,
             ..*own
         })
     }
+
+    fn cores(&self, cores: u32) -> Cores {
+        match cores {
+            0 => Cores::AtLeast(self.seen.max(1)),
+            cores => Cores::Known(cores),
+        }
+    }
+}
+
+/// The cores of a host.
+#[derive(Clone, Copy, Debug)]
+enum Cores {
+    Known(u32),
+    AtLeast(u32),
 }
 
 /// The figures with so many jobs more, or fewer.
-fn moved(figures: &Figures, change: i64, cores: u32) -> Figures {
+fn moved(figures: &Figures, change: i64, cores: Cores) -> Figures {
     let queued = figures.queued.as_deref().unwrap_or_default();
     let waited = sum(queued);
     let jobs = before(figures).saturating_add_signed(change);
     let most = |jobs: u64| u32::try_from(jobs).unwrap_or(u32::MAX);
+    let shared = |cores| {
+        let sharing = Sharing::of(figures, cores);
+        let waiting = jobs.saturating_sub(sharing.room);
+        (waiting, sharing.busy(jobs - waiting))
+    };
     let (waiting, busy_cores) = match cores {
-        0 => {
-            let tells_queue = figures.queued.is_some();
-            let waiting = waited.saturating_add_signed(change);
-            (tells_queue.then_some(waiting), figures.busy_cores)
+        Cores::Known(cores) => {
+            let (waiting, busy) = shared(cores);
+            (Some(waiting), Some(busy))
         }
-        cores => {
-            let sharing = Sharing::of(figures, cores);
-            let waiting = jobs.saturating_sub(sharing.room);
-            (Some(waiting), Some(sharing.busy(jobs - waiting)))
+        Cores::AtLeast(cores) if figures.queued.is_some() && figures.in_progress.is_some() => {
+            let (waiting, busy) = shared(cores);
+            (Some(waiting), figures.busy_cores.map(|_| busy))
+        }
+        // How many of its jobs run is not known.
+        Cores::AtLeast(_) => {
+            let waiting = figures.queued.as_ref();
+            let waiting = waiting.map(|_| waited.saturating_add_signed(change));
+            (waiting, figures.busy_cores)
         }
     };
     Figures {
@@ -208,6 +234,15 @@ impl Sharing {
         };
         u32::try_from(held.min(self.cores)).unwrap_or(u32::MAX)
     }
+}
+
+/// Cores that its jobs hold, by what a host tells: one each, unless it says how many.
+fn used(figures: &Figures) -> u32 {
+    let running =
+        before(figures).saturating_sub(sum(figures.queued.as_deref().unwrap_or_default()));
+    figures
+        .busy_cores
+        .unwrap_or(u32::try_from(running).unwrap_or(u32::MAX))
 }
 
 /// Jobs that they tell.
@@ -366,7 +401,7 @@ mod tests {
                 queued,
                 busy_cores,
                 ..
-            } = moved(&own, change, 16);
+            } = moved(&own, change, Cores::Known(16));
             (in_progress.unwrap(), queued.unwrap(), busy_cores.unwrap())
         };
         assert_eq!(figures(0), (7, vec![0], 14));
@@ -384,10 +419,41 @@ mod tests {
             busy_cores: Some(2),
             ..Figures::default()
         };
-        let waiting = |change| moved(&own, change, 8).queued.unwrap();
+        let waiting = |change| moved(&own, change, Cores::Known(8)).queued.unwrap();
         assert_eq!(waiting(0), [1, 2]);
         assert_eq!(waiting(3), [2, 4]);
         assert_eq!(waiting(-3), [0, 0]);
+    }
+
+    #[test]
+    fn a_host_whose_cores_nobody_knows_has_those_that_it_ever_used() {
+        let told = |in_progress| Figures {
+            in_progress: Some(in_progress),
+            queued: Some(vec![0]),
+            ..Figures::default()
+        };
+        let at = NOW - Duration::from_secs(1);
+        let idle = Observed {
+            figures: told(0),
+            at,
+            delay_at: at,
+            from: From::Scrape,
+        };
+        let mut under_way = UnderWay::default();
+        under_way.moved(more(0));
+        let jobs_and_queue = |under_way: &UnderWay| {
+            let newest = under_way.newest(Some(&idle), 0, NOW).unwrap().figures;
+            (newest.in_progress.unwrap(), newest.queued.unwrap())
+        };
+        assert_eq!(jobs_and_queue(&under_way), (0, vec![0]));
+        under_way.moved(more(1));
+        assert_eq!(jobs_and_queue(&under_way), (1, vec![0]), "one it has");
+        under_way.moved(more(3));
+        assert_eq!(jobs_and_queue(&under_way), (4, vec![3]));
+        under_way.told(&told(3), 0);
+        under_way.told(&told(0), 0);
+        let (jobs, queue) = jobs_and_queue(&under_way);
+        assert_eq!(jobs - queue[0], 3, "of {jobs} jobs");
     }
 
     #[test]
@@ -498,11 +564,13 @@ mod tests {
                 busy_cores: Some(u32::from(busy).min(cores)),
                 ..Figures::default()
             };
-            prop_assert_eq!(&moved(&figures, 0, cores), &figures);
-            let moved = moved(&figures, change, cores);
+            for known in [Cores::Known(cores), Cores::AtLeast(cores)] {
+            prop_assert_eq!(&moved(&figures, 0, known), &figures);
+            let moved = moved(&figures, change, known);
             let waiting = sum(&moved.queued.unwrap());
             prop_assert!(waiting.abs_diff(waited.into()) <= change.unsigned_abs());
             prop_assert!(moved.busy_cores.unwrap() <= cores);
+            }
         }
 
         #[test]
@@ -512,15 +580,15 @@ mod tests {
             work in prop::option::of(prop::collection::vec(any::<u64>(), 0..5)),
             busy_cores in prop::option::of(any::<u32>()),
             change in any::<i64>(),
-            cores in any::<u32>(),
+            cores in 1..=u32::MAX,
         ) {
             let figures = Figures { in_progress, queued, work, busy_cores, ..Figures::default() };
-            let moved = moved(&figures, change, cores);
-            let jobs = moved.in_progress.unwrap();
-            if cores > 0 {
-                prop_assert!(sum(&moved.queued.unwrap()) <= jobs.into());
-                prop_assert!(moved.busy_cores.unwrap() <= cores);
-            }
+            let known = moved(&figures, change, Cores::Known(cores));
+            prop_assert!(sum(&known.queued.unwrap()) <= known.in_progress.unwrap().into());
+            prop_assert!(known.busy_cores.unwrap() <= cores);
+            let seen = moved(&figures, change, Cores::AtLeast(cores));
+            prop_assert_eq!(seen.queued.is_some(), figures.queued.is_some());
+            prop_assert_eq!(seen.busy_cores.is_some(), figures.busy_cores.is_some());
         }
     }
 }
