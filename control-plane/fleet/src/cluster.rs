@@ -432,7 +432,7 @@ impl Cluster {
             }
         }
         for (host, change) in &news.under_way {
-            self.moved(*host, *change);
+            self.moved(*host, *change, now);
         }
         if self.config.policy.serves == Serves::Prompts {
             for (address, micros) in &news.reading_us {
@@ -472,10 +472,10 @@ impl Cluster {
     }
 
     /// Callers have more requests under way at a host, or fewer.
-    pub fn moved(&mut self, host: HostId, change: Change) {
+    pub fn moved(&mut self, host: HostId, change: Change, now: Duration) {
         let address = self.ids.get(&host);
         if let Some(host) = address.and_then(|address| self.hosts.get_mut(address)) {
-            host.under_way.moved(change);
+            host.under_way.moved(change, now);
             self.has_newer_figures |= self.config.policy.selection == Selection::Estimate;
         }
     }

@@ -151,7 +151,7 @@ impl Host {
                 news.delay_at = old.delay_at;
             }
         }
-        self.under_way.told(&news.figures, self.cores());
+        self.under_way.told(&news.figures, self.cores(), news.at);
         self.observed = Some(news);
         true
     }

@@ -380,7 +380,7 @@ impl Vm {
             let news = folded.news.entry(name.to_owned()).or_default();
             observe(cluster, there.names, written, news);
             let moved = std::mem::take(&mut counters.moved).into_iter();
-            let moved = moved.map(|(host, by)| (host, Change { by, is_found }));
+            let moved = moved.map(|(host, change)| (host, Change { is_found, ..change }));
             news.under_way.extend(moved);
             let listed = |count: usize| count.saturating_sub(MOST_LISTED) as u64;
             refused.add(

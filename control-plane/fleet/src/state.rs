@@ -211,7 +211,7 @@ impl State {
         let now = self.clock(now);
         for (name, host, change) in self.ledger.bury(now, &self.settings.reports) {
             if let Some(cluster) = self.clusters.get_mut(&name) {
-                cluster.moved(host, change);
+                cluster.moved(host, change, now);
             }
         }
         self.ledger.forget(now, &self.settings.reports);

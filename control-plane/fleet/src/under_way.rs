@@ -2,8 +2,9 @@
 //! Requests of all callers at one host, by their reports: newer than its last poll, and all that is known of a host that
 //! tells nothing.
 //!
-//! The host's own figures count what others than these callers send as well, and a moment that no report is of. So
-//! what it told beyond the callers' requests is smoothed, and added to them. How many cores a job holds the host alone
+//! Of requests that end before the next report the mean counts, and of longer ones the newest report. The host's own
+//! figures count what others than these callers send as well, and a moment that no report is of. So what it told
+//! beyond the callers' requests is smoothed, and added to them. How many cores a job holds the host alone
 //! knows: the callers' change of the number of jobs leaves that as it was told, and so what waits.
 
 use std::time::Duration;
@@ -20,6 +21,8 @@ const SPAN: Duration = Duration::from_millis(100);
 pub struct Change {
     /// So many are more under way, or fewer.
     pub by: i64,
+    /// So many have ended since the report before.
+    pub ended: u64,
     /// They were under way before, unknown here: the first record of a VM.
     pub is_found: bool,
 }
@@ -27,8 +30,8 @@ pub struct Change {
 /// Requests at one host.
 #[derive(Debug, Default)]
 pub struct UnderWay {
-    /// By the newest record of every VM; none where no caller ever told of the host.
-    requests: Option<i64>,
+    /// None where no caller ever told of the host.
+    requests: Option<Requests>,
     /// Requests that the host told beyond these, smoothed; none where it never told any.
     others: Option<f64>,
     /// Cores that the host ever told it uses at a time: those that it has at least.
@@ -40,6 +43,9 @@ pub struct UnderWay {
 /// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
 const MOST_READING: Duration = Duration::from_secs(600);
 
+/// What is smoothed of requests is of about so long: ten reports of each caller.
+const WHILE: Duration = Duration::from_millis(500);
+
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
 
@@ -47,11 +53,63 @@ const WEIGHT: f64 = 0.1;
 /// than a moment explains, and a sidecar's lie counts no longer than until the host is asked again.
 const FEW: u32 = 8;
 
+/// Those of all callers, by the newest record of every VM.
+#[derive(Debug)]
+struct Requests {
+    newest: i64,
+    /// Their mean over the last [`WHILE`], and how many ended a second.
+    mean: f64,
+    ended: f64,
+    /// When these were true.
+    at: Duration,
+}
+
+impl Requests {
+    fn none(now: Duration) -> Self {
+        Self {
+            newest: 0,
+            mean: 0.0,
+            ended: 0.0,
+            at: now,
+        }
+    }
+
+    fn take(&mut self, change: Change, now: Duration) {
+        (self.mean, self.ended) = self.means(now);
+        self.at = self.at.max(now);
+        self.newest = self.newest.saturating_add(change.by);
+        self.ended += change.ended as f64 / WHILE.as_secs_f64();
+        if change.is_found {
+            self.mean += change.by as f64;
+        }
+    }
+
+    /// Both means by now: until the next report as many are taken to be under way as the newest told.
+    fn means(&self, now: Duration) -> (f64, f64) {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        let kept = (-passed / WHILE.as_secs_f64()).exp();
+        let newest = self.newest as f64;
+        (newest + kept * (self.mean - newest), kept * self.ended)
+    }
+
+    /// Those that are under way, as reports are half a [`SPAN`] old on average. Of the newest the part that has not
+    /// ended since, as times are spread where ends come at random (exponential, their mean by Little's law), and
+    /// the mean of all in place of the rest: what a host that answers in a millisecond had at one moment says nothing
+    /// of a tenth of a second.
+    fn expected(&self, now: Duration) -> f64 {
+        let (mean, ended) = self.means(now);
+        let newest = self.newest as f64;
+        // That have ended since, of those that were under way.
+        let ends = ended * SPAN.as_secs_f64() / 2.0 / mean.max(f64::MIN_POSITIVE);
+        mean + (-ends).exp() * (newest - mean)
+    }
+}
+
 impl UnderWay {
     /// A report tells of the host.
-    pub fn moved(&mut self, change: Change) {
-        let requests = self.requests.get_or_insert(0);
-        *requests = requests.saturating_add(change.by);
+    pub fn moved(&mut self, change: Change, now: Duration) {
+        let requests = self.requests.get_or_insert_with(|| Requests::none(now));
+        requests.take(change, now);
         if change.is_found
             && let Some(others) = &mut self.others
         {
@@ -69,16 +127,18 @@ impl UnderWay {
     /// The host said then what it does: what has nothing to do has read all, whatever was expected. More than what waits
     /// there by its own word callers do not believe, each for itself.
     pub fn has_read(&mut self, figures: &Figures, at: Duration) {
-        if before(figures) == 0 && self.requests.unwrap_or(0) <= 0 {
+        let requests = self.requests.as_ref();
+        if before(figures) == 0 && requests.is_none_or(|requests| requests.newest <= 0) {
             self.read_at = self.read_at.map(|read_at| read_at.min(at));
         }
     }
 
     /// The host's own figures came; it has `cores`, 0 where unknown.
-    pub fn told(&mut self, figures: &Figures, cores: u32) {
+    pub fn told(&mut self, figures: &Figures, cores: u32, at: Duration) {
         self.seen = self.seen.max(used(figures));
         if let Some(jobs) = figures.in_progress {
-            let beyond = f64::from(jobs) - self.requests.unwrap_or(0) as f64;
+            let requests = self.requests.as_ref();
+            let beyond = f64::from(jobs) - requests.map_or(0.0, |requests| requests.expected(at));
             let others = self.others.get_or_insert(beyond);
             let most = f64::from(jobs.max(cores).max(FEW));
             let smoothed = *others + WEIGHT * (beyond - *others);
@@ -107,10 +167,12 @@ impl UnderWay {
         now: Duration,
     ) -> Option<Observed> {
         let at = now.saturating_sub(SPAN);
-        let Some(requests) = self.requests else {
+        let Some(requests) = &self.requests else {
             return own.cloned();
         };
+        let requests = requests.expected(now);
         let Some(own) = own else {
+            let requests = requests.round() as i64;
             let figures = moved(&Figures::default(), requests, self.cores(cores));
             return Some(Observed {
                 figures,
@@ -122,7 +184,7 @@ impl UnderWay {
         if own.at >= at {
             return Some(own.clone());
         }
-        let jobs = requests as f64 + self.others.unwrap_or(0.0);
+        let jobs = requests + self.others.unwrap_or(0.0);
         let change = (jobs.round() as i64).saturating_sub_unsigned(before(&own.figures));
         Some(Observed {
             figures: moved(&own.figures, change, self.cores(cores)),
@@ -281,8 +343,11 @@ mod tests {
     const NOW: Duration = Duration::from_secs(10);
 
     fn more(by: i64) -> Change {
-        let is_found = false;
-        Change { by, is_found }
+        Change {
+            by,
+            ended: 0,
+            is_found: false,
+        }
     }
 
     fn own(age: Duration, in_progress: u32) -> Observed {
@@ -311,8 +376,8 @@ mod tests {
     fn a_host_that_tells_nothing_has_what_callers_have_under_way() {
         let mut under_way = UnderWay::default();
         assert_eq!(under_way.newest(None, 4, NOW), None);
-        under_way.moved(more(7));
-        under_way.moved(more(-1));
+        under_way.moved(more(7), NOW);
+        under_way.moved(more(-1), NOW);
         let known = under_way.newest(None, 4, NOW).unwrap();
         assert_eq!(known.figures.in_progress, Some(6));
         assert_eq!(known.figures.queued, Some(vec![2]));
@@ -344,7 +409,7 @@ mod tests {
             (3_000_000, Duration::ZERO)
         );
         // Of the moment that the figures are of.
-        under_way.moved(more(1));
+        under_way.moved(more(1), NOW);
         let later = NOW + second;
         assert_eq!(work(&under_way, &just_now, later), (2_100_000, SPAN));
         under_way.reads(second, later);
@@ -362,7 +427,7 @@ mod tests {
         );
         under_way.has_read(&just_now.figures, idle);
         assert_eq!(work(&under_way, &just_now, idle).0, most, "it is at work");
-        under_way.moved(more(-1));
+        under_way.moved(more(-1), NOW);
         under_way.has_read(&Figures::default(), idle);
         assert_eq!(work(&under_way, &just_now, idle).0, 100_000, "until then");
     }
@@ -370,19 +435,19 @@ mod tests {
     #[test]
     fn what_callers_sent_since_is_added_to_the_hosts_own_figures() {
         let mut under_way = UnderWay::default();
-        under_way.moved(more(5));
-        under_way.told(&own(Duration::ZERO, 8).figures, 4);
+        under_way.moved(more(5), NOW);
+        under_way.told(&own(Duration::ZERO, 8).figures, 4, NOW);
         let own = own(Duration::from_secs(1), 8);
         let newest = |under_way: &UnderWay| under_way.newest(Some(&own), 4, NOW);
         assert_eq!(jobs(newest(&under_way)), Some((8, From::Callers)));
-        under_way.moved(more(4));
+        under_way.moved(more(4), NOW);
         let known = newest(&under_way).unwrap();
         assert_eq!(known.figures.in_progress, Some(12));
         assert_eq!(known.figures.queued, Some(vec![2, 6]), "by class as before");
         assert_eq!(known.figures.work, None);
-        under_way.moved(more(-9));
+        under_way.moved(more(-9), NOW);
         assert_eq!(jobs(newest(&under_way)), Some((3, From::Callers)));
-        under_way.moved(more(-9));
+        under_way.moved(more(-9), NOW);
         assert_eq!(jobs(newest(&under_way)), Some((0, From::Callers)));
     }
 
@@ -440,43 +505,87 @@ mod tests {
             from: From::Scrape,
         };
         let mut under_way = UnderWay::default();
-        under_way.moved(more(0));
+        under_way.moved(more(0), NOW);
         let jobs_and_queue = |under_way: &UnderWay| {
             let newest = under_way.newest(Some(&idle), 0, NOW).unwrap().figures;
             (newest.in_progress.unwrap(), newest.queued.unwrap())
         };
         assert_eq!(jobs_and_queue(&under_way), (0, vec![0]));
-        under_way.moved(more(1));
+        under_way.moved(more(1), NOW);
         assert_eq!(jobs_and_queue(&under_way), (1, vec![0]), "one it has");
-        under_way.moved(more(3));
+        under_way.moved(more(3), NOW);
         assert_eq!(jobs_and_queue(&under_way), (4, vec![3]));
-        under_way.told(&told(3), 0);
-        under_way.told(&told(0), 0);
+        under_way.told(&told(3), 0, NOW);
+        under_way.told(&told(0), 0, NOW);
         let (jobs, queue) = jobs_and_queue(&under_way);
         assert_eq!(jobs - queue[0], 3, "of {jobs} jobs");
+    }
+
+    /// What callers tell a tenth of a second apart: so many under way, and so many that ended since.
+    fn reports(under_way: &mut UnderWay, told: impl IntoIterator<Item = (i64, u64)>) -> Duration {
+        let (mut now, mut before) = (NOW, 0);
+        for (requests, ended) in told {
+            now += SPAN;
+            let by = requests - before;
+            under_way.moved(Change { ended, ..more(by) }, now);
+            before = requests;
+        }
+        now
+    }
+
+    fn known(under_way: &UnderWay, now: Duration) -> u32 {
+        let newest = under_way.newest(None, 4, now).unwrap();
+        newest.figures.in_progress.unwrap()
+    }
+
+    #[test]
+    fn of_short_requests_the_mean_counts_and_no_moment() {
+        let mut under_way = UnderWay::default();
+        let told = [(3, 90), (0, 90), (0, 90)].into_iter().cycle();
+        for at_the_end in 90..93 {
+            let mut under_way = UnderWay::default();
+            let now = reports(&mut under_way, told.clone().take(at_the_end));
+            assert_eq!(known(&under_way, now), 1);
+        }
+        // None has ended since: they take long now.
+        let hang = told.take(90).chain([(7, 0)]);
+        let now = reports(&mut under_way, hang);
+        let later = |spans: u32| known(&under_way, now + spans * SPAN);
+        assert!(later(0) < 4 && later(5) >= 4 && later(20) == 7);
+    }
+
+    #[test]
+    fn of_long_requests_the_newest_count() {
+        let mut under_way = UnderWay::default();
+        let told = [(4, 0), (5, 1), (5, 0), (4, 1)].into_iter().cycle();
+        let now = reports(&mut under_way, told.take(80).chain([(12, 0)]));
+        assert!(known(&under_way, now) >= 11);
     }
 
     #[test]
     fn requests_that_are_found_were_in_the_hosts_figures_already() {
         let mut under_way = UnderWay::default();
         let own = own(Duration::from_secs(1), 8);
-        under_way.told(&own.figures, 4);
-        under_way.moved(Change {
-            by: 6,
-            is_found: true,
-        });
+        under_way.told(&own.figures, 4, NOW);
+        under_way.moved(
+            Change {
+                is_found: true,
+                ..more(6)
+            },
+            NOW,
+        );
         let newest = |under_way: &UnderWay| jobs(under_way.newest(Some(&own), 4, NOW));
         assert_eq!(newest(&under_way), Some((8, From::Callers)));
-        under_way.moved(more(1));
+        under_way.moved(more(1), NOW);
         assert_eq!(newest(&under_way), Some((9, From::Callers)));
     }
 
     #[test]
     fn what_a_host_tells_beyond_callers_requests_is_smoothed() {
         let mut under_way = UnderWay::default();
-        under_way.moved(more(5));
+        under_way.moved(more(5), NOW);
         for told in [5, 9, 1, 5] {
-            under_way.told(&own(Duration::ZERO, told).figures, 4);
+            under_way.told(&own(Duration::ZERO, told).figures, 4, NOW);
         }
         let old = own(Duration::from_secs(1), 5);
         assert_eq!(
@@ -485,7 +594,7 @@ mod tests {
         );
         // Somebody else sends 20 from now on.
         for _ in 0..50 {
-            under_way.told(&own(Duration::ZERO, 25).figures, 4);
+            under_way.told(&own(Duration::ZERO, 25).figures, 4, NOW);
         }
         let old = own(Duration::from_secs(1), 25);
         assert_eq!(
@@ -503,20 +612,20 @@ mod tests {
         };
         for lie in [1_000_000, -1_000_000] {
             let mut under_way = UnderWay::default();
-            under_way.moved(more(6));
-            under_way.told(&figures.figures, 4);
+            under_way.moved(more(6), NOW);
+            under_way.told(&figures.figures, 4, NOW);
             assert_eq!(known(&under_way), Some(6));
-            under_way.moved(more(lie));
+            under_way.moved(more(lie), NOW);
             assert_eq!(
                 known(&under_way),
                 Some(6_i64.saturating_add(lie).max(0) as u32)
             );
-            under_way.told(&figures.figures, 4);
+            under_way.told(&figures.figures, 4, NOW);
             let believed = known(&under_way).unwrap();
             assert!((0..=6 + FEW).contains(&believed), "{believed}");
             // It takes back its lie: the same the other way round.
-            under_way.moved(more(-lie));
-            under_way.told(&figures.figures, 4);
+            under_way.moved(more(-lie), NOW);
+            under_way.told(&figures.figures, 4, NOW);
             let believed = known(&under_way).unwrap();
             assert!((0..=6 + FEW).contains(&believed), "{believed}");
         }
@@ -525,7 +634,7 @@ mod tests {
     #[test]
     fn figures_that_are_newer_than_reports_stand() {
         let mut under_way = UnderWay::default();
-        under_way.moved(more(5));
+        under_way.moved(more(5), NOW);
         let own = own(SPAN, 8);
         assert_eq!(
             jobs(under_way.newest(Some(&own), 4, NOW)),
@@ -536,13 +645,13 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_claimed_what_a_host_told_stands_but_for_a_few(
-            claims in prop::collection::vec((any::<i32>(), any::<bool>(), any::<u16>()), 1..20),
+            claims in prop::collection::vec((any::<i32>(), any::<u16>(), any::<bool>(), any::<u16>()), 1..20),
         ) {
             let mut under_way = UnderWay::default();
-            for (by, is_found, told) in claims {
-                under_way.moved(Change { by: by.into(), is_found });
+            for (by, ended, is_found, told) in claims {
+                under_way.moved(Change { is_found, ended: ended.into(), ..more(by.into()) }, NOW);
                 let told = own(Duration::from_secs(1), told.into());
-                under_way.told(&told.figures, 4);
+                under_way.told(&told.figures, 4, NOW);
                 let jobs = told.figures.in_progress.unwrap();
                 let known = under_way.newest(Some(&told), 4, NOW).unwrap();
                 let off = known.figures.in_progress.unwrap().abs_diff(jobs);

@@ -432,16 +432,23 @@ impl Caller {
     /// How many requests more are under way at hosts than by the last report.
     fn moved(&mut self) -> Vec<(HostId, Change)> {
         self.under_way.resize(self.names.len(), 0);
-        let sent = |host| {
-            let of_host = self.admitted.binary_search_by_key(&host, |(host, _)| *host);
-            of_host.is_ok()
+        let admitted = &self.admitted;
+        let sent = |host: usize| {
+            let first = admitted.partition_point(|(other, _)| *other < host);
+            let after = admitted.partition_point(|(other, _)| *other <= host);
+            (after - first) as u64
         };
         let hosts = self.names.iter().zip(&mut self.under_way).enumerate();
         let moved = hosts.filter_map(|(host, ((id, _), told))| {
             let requests = self.cluster.in_flight(*id);
             let by = i64::from(requests) - i64::from(std::mem::replace(told, requests));
-            let is_found = false;
-            (by != 0 || sent(host)).then_some((*id, Change { by, is_found }))
+            let sent = sent(host);
+            let change = Change {
+                by,
+                ended: sent.saturating_add_signed(-by),
+                is_found: false,
+            };
+            (by != 0 || sent > 0).then_some((*id, change))
         });
         moved.collect()
     }

@@ -50,7 +50,7 @@ pub(super) struct Counters {
     shares: Shares,
     hosts: BTreeMap<HostId, Host>,
     /// By how much requests in flight have changed at hosts that were told of, until it is taken.
-    pub(super) moved: Vec<(HostId, i64)>,
+    pub(super) moved: Vec<(HostId, Change)>,
     /// When the record was written whose assignments and costs are known.
     pub(super) told_ns: Option<u64>,
 }
@@ -240,8 +240,13 @@ impl Counters {
             host.in_flight = record.in_flight;
         }
         let by = i64::from(host.in_flight) - i64::from(was);
-        self.moved.push((id, by));
-        host.tell(record, counts, room, news, refused);
+        let ended = host.tell(record, counts, room, news, refused);
+        let change = Change {
+            by,
+            ended,
+            is_found: false,
+        };
+        self.moved.push((id, change));
     }
 
     /// The host has left the table.
@@ -260,6 +265,7 @@ impl Counters {
         hosts.map(|(id, host)| {
             let change = Change {
                 by: host.in_flight.into(),
+                ended: 0,
                 is_found: false,
             };
             (*id, change)
@@ -278,7 +284,7 @@ impl Counters {
 }
 
 impl Host {
-    /// Takes the record's counters; what they rose by `counts`, or it does not.
+    /// Takes the record's counters; what they rose by `counts`, or it does not. Returns the requests that ended.
     fn tell(
         &mut self,
         record: &v1::HostRecord,
@@ -286,7 +292,7 @@ impl Host {
         room: &mut Room,
         news: &mut News,
         refused: &mut Tally,
-    ) {
+    ) -> u64 {
         let address = &record.address;
         for (counter, new, sums) in [
             (
@@ -311,16 +317,20 @@ impl Host {
             record.server_error,
             record.no_answer,
         ];
+        let mut ended = 0;
         let counters = self.outcomes.iter_mut().zip(outcomes);
         for ((counter, new), news) in counters.zip(&mut news.outcomes) {
             let rise = rise(counter, new);
-            raise(news, if counts { rise } else { 0 });
+            let counted = if counts { rise } else { 0 };
+            raise(news, counted);
+            raise(&mut ended, counted);
         }
         self.admitted
             .fold(&record.admitted, counts, room, refused, |rank, rise| {
                 let admitted = news.admitted.entry(address.clone()).or_default();
                 raise(admitted.entry(rank).or_default(), rise);
             });
+        ended
     }
 
     fn rows(&self) -> usize {
