@@ -25,11 +25,12 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     for name in OTHERS {
         let envoy = tools::build(workspace, name)?;
         println!("== {name}");
-        refuses(workspace, &envoy, &native).context(name)?;
-        rows.push((
-            name,
-            suites.run(&envoy, (Shell::Wasm, &filter), &ONE_OF_EACH),
-        ));
+        let mut failed = suites.run(&envoy, (Shell::Wasm, &filter), &ONE_OF_EACH);
+        if let Err(error) = refuses(workspace, &envoy, &native) {
+            eprintln!("{error:#}");
+            failed.push("takes the dynamic module");
+        }
+        rows.push((name, failed));
     }
     for (name, failed) in &rows {
         let told = match failed.as_slice() {
@@ -83,7 +84,7 @@ fn refuses(workspace: &Workspace, envoy: &Path, module: &Path) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
         !output.status.success() && said.contains("undefined symbol"),
-        "it is to refuse {}, and said:\n{said}",
+        "{} is to be refused, and Envoy said:\n{said}",
         module.display()
     );
     Ok(())
