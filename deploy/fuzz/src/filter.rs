@@ -61,7 +61,7 @@ pub(crate) fn tables_response(bytes: &[u8]) -> bool {
     index.insert(Kind::Table, "rules", meta, table, NOW);
     let mut taken = false;
     for kind in Kind::ALL {
-        let update = stream::check(&response, kind, &index, usize::MAX, NOW);
+        let update = stream::check(&response, kind, &index, usize::MAX, false, NOW);
         let (good, bad) = (update.accepted.len(), update.refusals.len());
         assert_eq!(good + bad, response.resources.len(), "each is taken or not");
         let answer = stream::answer(&response, &update);

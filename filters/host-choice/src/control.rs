@@ -195,7 +195,14 @@ impl Control {
         now: Duration,
     ) -> Update<'a> {
         let (index, _) = shared::index(host, None).unwrap_or_default();
-        let update = stream::check(response, kind, &index, limit, now);
+        let update = stream::check(
+            response,
+            kind,
+            &index,
+            limit,
+            host.contents().is_some(),
+            now,
+        );
         for (name, refusal) in &update.refusals {
             let reason = stream::reason(name, refusal);
             let words = format!("refused {reason}; the last good one stays");

@@ -89,7 +89,7 @@ pub struct Accepted<'a> {
     pub says: Says,
     /// Its encoded message.
     pub body: &'a [u8],
-    /// What is in it, of a shard.
+    /// What is in it, of a shard, where that is handed on.
     pub contents: Option<CacheShard>,
 }
 
@@ -109,12 +109,14 @@ pub struct Update<'a> {
 /// are not taken in place of a later leader's, while that one's are fresh: it does not know yet that it has been
 /// followed. When they are not, its lock may have begun to count anew, and what comes is better than nothing.
 ///
-/// Shards may take `limit` bytes when they are decoded, all of them together; tables are taken always.
+/// Shards may take `limit` bytes when they are decoded, all of them together; tables are taken always. Decoded, they
+/// are kept where they are handed on, else only their bytes.
 pub fn check<'a>(
     response: &'a DeltaDiscoveryResponse,
     kind: Kind,
     index: &Index,
     limit: usize,
+    hands_on: bool,
     now: Duration,
 ) -> Update<'a> {
     let mut room = Room {
@@ -139,7 +141,8 @@ pub fn check<'a>(
             Kind::Table => decode_host_table(&resource.name, body, now)
                 .map(|(meta, table)| (meta, of_table(&table), None)),
             Kind::Shard => decode_cache_shard(&resource.name, body).and_then(|(meta, shard)| {
-                Ok((meta, room.take(&resource.name, shard.bytes())?, Some(shard)))
+                let says = room.take(&resource.name, shard.bytes())?;
+                Ok((meta, says, hands_on.then_some(shard)))
             }),
         };
         let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());

@@ -103,7 +103,7 @@ fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fres
         let taken = |lock, second| {
             let now = Duration::from_secs(second);
             let offered = offered(kind, name, drawn(lock));
-            let update = check(&offered, kind, &index, usize::MAX, now);
+            let update = check(&offered, kind, &index, usize::MAX, false, now);
             if let Some((_, refusal)) = update.refusals.first() {
                 let said = refusal.to_string();
                 assert!(said.contains("is of an older leader than"), "{said}");

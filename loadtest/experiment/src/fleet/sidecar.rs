@@ -131,7 +131,7 @@ impl Sidecar {
         index: &mut Index,
         now: Duration,
     ) -> Result<(DeltaDiscoveryRequest, bool)> {
-        let update = stream::check(response, kind, index, usize::MAX, now);
+        let update = stream::check(response, kind, index, usize::MAX, false, now);
         let answer = stream::answer(response, &update);
         let mut whole = false;
         self.shared.refused(update.refusals.len());
