@@ -26,7 +26,8 @@ use workload::Workload;
 use world::{HOSTS, World};
 
 const CALLERS: &[usize] = &[32];
-const SEEDS: u64 = 1;
+/// Of one seed of so short a time hits differ by up to 0.025 between one sidecar and 32, either way.
+const SEEDS: u64 = 4;
 const MEASURED: Duration = Duration::from_secs(8);
 /// And each night.
 const NIGHTLY_CALLERS: &[usize] = &[64, 256];
@@ -69,6 +70,29 @@ struct Outcome {
     most_reports: u64,
     /// From the cut until all have a whole table again.
     back_after: Duration,
+}
+
+/// The means of seeds; of reports and of the way back the most.
+fn means(seeds: u64, callers: usize, measured: Duration) -> Outcome {
+    let outcomes: Vec<Outcome> = (0..seeds)
+        .map(|seed| play(seed, callers, measured))
+        .collect();
+    let mean = |of: fn(&Outcome) -> f64| outcomes.iter().map(of).sum::<f64>() / seeds as f64;
+    let requests: usize = outcomes.iter().map(|outcome| outcome.requests).sum();
+    let waits: Duration = outcomes.iter().map(|outcome| outcome.mean_wait).sum();
+    let reports = outcomes.iter().map(|outcome| outcome.most_reports);
+    let back = outcomes.iter().map(|outcome| outcome.back_after);
+    Outcome {
+        callers,
+        requests: requests / outcomes.len(),
+        load: mean(|outcome| outcome.load),
+        mean_wait: waits.div_f64(seeds as f64),
+        hits: mean(|outcome| outcome.hits),
+        uneven_requests: mean(|outcome| outcome.uneven_requests),
+        uneven_work: mean(|outcome| outcome.uneven_work),
+        most_reports: reports.max().unwrap_or_default(),
+        back_after: back.max().unwrap_or_default(),
+    }
 }
 
 fn play(seed: u64, callers: usize, measured: Duration) -> Outcome {
@@ -154,11 +178,9 @@ fn many_sidecars_of_the_built_filter_do_nearly_as_well_as_one() {
         true => (NIGHTLY_SEEDS, NIGHTLY_CALLERS, NIGHTLY_MEASURED),
         false => (SEEDS, CALLERS, MEASURED),
     };
-    for seed in 0..seeds {
-        let one = play(seed, 1, measured);
-        for callers in callers {
-            is_nearly_as_good(&play(seed, *callers, measured), &one);
-        }
+    let one = means(seeds, 1, measured);
+    for callers in callers {
+        is_nearly_as_good(&means(seeds, *callers, measured), &one);
     }
 }
 
