@@ -43,7 +43,7 @@ pub struct UnderWay {
 /// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
 const MOST_READING: Duration = Duration::from_secs(600);
 
-/// What is smoothed of requests is of about so long: ten reports of each caller.
+/// The mean of requests is of about so long: five reports of each caller.
 const WHILE: Duration = Duration::from_millis(500);
 
 /// Weight of the newest figures in what is smoothed: about ten of them count.

@@ -151,7 +151,7 @@ async fn talk(
 }
 
 fn take(response: &DeltaDiscoveryResponse, seen: &mut Seen, now: Duration) -> Vec<u8> {
-    let update = stream::check(response, Kind::Table, &seen.index, usize::MAX, now);
+    let update = stream::check(response, Kind::Table, &seen.index, usize::MAX, false, now);
     assert!(update.removed.is_empty(), "{:?}", update.removed);
     let answer = stream::answer(response, &update).encode_to_vec();
     for (_, refusal) in update.refusals {

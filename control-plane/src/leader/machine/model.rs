@@ -220,7 +220,7 @@ fn takes(taken: Option<(Table, bool)>, offered: Table) -> bool {
         }],
         ..Default::default()
     };
-    let update = stream::check(&response, Kind::Table, &index, usize::MAX, NOW);
+    let update = stream::check(&response, Kind::Table, &index, usize::MAX, false, NOW);
     !update.accepted.is_empty()
 }
 
