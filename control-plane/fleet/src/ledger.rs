@@ -350,7 +350,6 @@ impl Vm {
         room: &mut Room,
         folded: &mut Folded,
     ) {
-        let is_found = telling.heard_ns.is_none();
         if std::mem::take(&mut self.is_buried) {
             for (name, counters) in &self.clusters {
                 let news = folded.news.entry(name.clone()).or_default();
@@ -379,9 +378,7 @@ impl Vm {
             counters.fold(cluster, is_new, telling, there, room, news, refused);
             let news = folded.news.entry(name.to_owned()).or_default();
             observe(cluster, there.names, written, news);
-            let moved = std::mem::take(&mut counters.moved).into_iter();
-            let moved = moved.map(|(host, change)| (host, Change { is_found, ..change }));
-            news.under_way.extend(moved);
+            news.under_way.append(&mut counters.moved);
             let listed = |count: usize| count.saturating_sub(MOST_LISTED) as u64;
             refused.add(
                 Refused::TooManyAssignments,

@@ -244,7 +244,7 @@ impl Counters {
         let change = Change {
             by,
             ended,
-            is_found: false,
+            is_found: telling.heard_ns.is_none(),
         };
         self.moved.push((id, change));
     }
