@@ -31,7 +31,7 @@ use anyhow::{Context, Result};
 use weir_report::Report;
 
 use self::calibration::Calibration;
-use self::plan::{CALM, Plan};
+use self::plan::Plan;
 use self::programs::Programs;
 use self::rounds::{Round, Setting};
 use self::way::Way;
@@ -143,7 +143,7 @@ impl Experiment for SharedNode {
 }
 
 fn tell(plan: &Plan, found: Calibration) {
-    let (over, calm) = (plan.load * found.one_core, CALM * found.one_core);
+    let (over, calm) = (plan.load * found.one_core, plan.calm_load * found.one_core);
     println!(
         "shared-node: on core 0 alone the host does {:.1} jobs a second, of {:.1} ms each ({} rules); load: \
          {over:.1}/s for {} s, {calm:.1}/s for {} s, and again {over:.1}/s for {} s",

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// While the batch job is to have its core: what the service can do on one core, times this.
-pub const CALM: f64 = 0.5;
-
 /// The same for every way.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Plan {
@@ -15,7 +12,9 @@ pub struct Plan {
     pub load: f64,
     /// for so long, before the calm and after it.
     pub over: Duration,
-    /// How long it is [`CALM`].
+    /// While the batch job is to have its core: times this,
+    pub calm_load: f64,
+    /// for so long.
     pub calm: Duration,
     /// How often each way is run.
     pub rounds: u32,
@@ -26,6 +25,7 @@ impl Plan {
     pub const FULL: Self = Self {
         load: 1.3,
         over: Duration::from_secs(18),
+        calm_load: 0.5,
         calm: Duration::from_secs(14),
         rounds: 2,
     };
@@ -33,6 +33,7 @@ impl Plan {
     pub const QUICK: Self = Self {
         load: 1.3,
         over: Duration::from_secs(6),
+        calm_load: 0.5,
         calm: Duration::from_secs(5),
         rounds: 1,
     };
@@ -47,7 +48,7 @@ impl Plan {
     #[must_use]
     pub fn load_at(&self, at: Duration) -> f64 {
         match at >= self.over && at < self.over + self.calm {
-            true => CALM,
+            true => self.calm_load,
             false => self.load,
         }
     }

@@ -6,7 +6,7 @@ use weir_report::{Axis, Plot, Report, Series, Style};
 use weir_stage::machine;
 
 use crate::shared_node::calibration::Calibration;
-use crate::shared_node::plan::{CALM, Plan};
+use crate::shared_node::plan::Plan;
 use crate::shared_node::rounds::Round;
 use crate::shared_node::table;
 use crate::shared_node::verdict::verdicts;
@@ -69,7 +69,7 @@ fn facts(plan: &Plan, found: Calibration) -> Vec<(&'static str, String)> {
             format!("{:.1} jobs a second", found.one_core),
         ),
         ("load", rate(plan.load, plan.over)),
-        ("then", rate(CALM, plan.calm)),
+        ("then", rate(plan.calm_load, plan.calm)),
         ("and again", rate(plan.load, plan.over)),
         ("rounds", plan.rounds.to_string()),
     ]

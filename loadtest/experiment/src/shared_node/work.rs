@@ -176,6 +176,7 @@ mod tests {
         let plan = Plan {
             load: 1.3,
             over: Duration::from_secs(100),
+            calm_load: 0.5,
             calm: Duration::from_secs(100),
             rounds: 1,
         };
