@@ -24,9 +24,9 @@ use crate::pace;
 use crate::page_cores;
 use crate::planner::{Move, Place, Planner};
 use crate::poll::Source;
+use crate::requests::Change;
 use crate::rollout::{Rollout, Worse};
 use crate::settings::{self, Control};
-use crate::under_way::Change;
 
 /// A cluster of hosts.
 #[derive(Debug)]

@@ -18,6 +18,29 @@ pub struct Figures {
     pub work: Option<Vec<u64>>,
 }
 
+impl Figures {
+    /// Jobs that they tell.
+    #[must_use]
+    pub fn jobs(&self) -> u64 {
+        self.in_progress.map_or_else(|| self.waiting(), u64::from)
+    }
+
+    /// Of these the ones that wait, as far as they tell.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        let queued = self.queued.as_deref().unwrap_or_default();
+        queued.iter().copied().map(u64::from).sum()
+    }
+
+    /// Cores that its jobs hold: one each, unless it says how many.
+    #[must_use]
+    pub fn used_cores(&self) -> u32 {
+        let running = self.jobs().saturating_sub(self.waiting());
+        self.busy_cores
+            .unwrap_or(u32::try_from(running).unwrap_or(u32::MAX))
+    }
+}
+
 /// A page that could be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scraped {

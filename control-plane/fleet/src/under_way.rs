@@ -11,21 +11,8 @@ use std::time::Duration;
 
 use crate::figures::Figures;
 use crate::observed::{From, Observed};
-
-/// Reports that make up a sum are up to so old: the filter's default `report_interval`. Requests that a caller sends
-/// after that it counts itself.
-const SPAN: Duration = Duration::from_millis(100);
-
-/// What a report changes of a host's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// So many are more under way, or fewer.
-    pub by: i64,
-    /// So many have ended since the report before.
-    pub ended: u64,
-    /// They were under way before, unknown here: the first record of a VM.
-    pub is_found: bool,
-}
+use crate::requests::{Change, Requests, SPAN};
+use crate::sharing::{Cores, moved};
 
 /// Requests at one host.
 #[derive(Debug, Default)]
@@ -43,67 +30,12 @@ pub struct UnderWay {
 /// What callers say that a host has to read counts no longer than this: a prompt of a million tokens takes minutes.
 const MOST_READING: Duration = Duration::from_secs(600);
 
-/// The mean of requests is of about so long: five reports of each caller.
-const WHILE: Duration = Duration::from_millis(500);
-
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
 
 /// What is smoothed differs from the newest figures by no more than all jobs that the host told, its cores, or this: more
 /// than a moment explains, and a sidecar's lie counts no longer than until the host is asked again.
 const FEW: u32 = 8;
-
-/// Those of all callers, by the newest record of every VM.
-#[derive(Debug)]
-struct Requests {
-    newest: i64,
-    /// Their mean over the last [`WHILE`], and how many ended a second.
-    mean: f64,
-    ended: f64,
-    /// When these were true.
-    at: Duration,
-}
-
-impl Requests {
-    fn none(now: Duration) -> Self {
-        Self {
-            newest: 0,
-            mean: 0.0,
-            ended: 0.0,
-            at: now,
-        }
-    }
-
-    fn take(&mut self, change: Change, now: Duration) {
-        (self.mean, self.ended) = self.means(now);
-        self.at = self.at.max(now);
-        self.newest = self.newest.saturating_add(change.by);
-        self.ended += change.ended as f64 / WHILE.as_secs_f64();
-        if change.is_found {
-            self.mean += change.by as f64;
-        }
-    }
-
-    /// Both means by now: until the next report as many are taken to be under way as the newest told.
-    fn means(&self, now: Duration) -> (f64, f64) {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        let kept = (-passed / WHILE.as_secs_f64()).exp();
-        let newest = self.newest as f64;
-        (newest + kept * (self.mean - newest), kept * self.ended)
-    }
-
-    /// Those that are under way, as reports are half a [`SPAN`] old on average. Of the newest the part that has not
-    /// ended since, as times are spread where ends come at random (exponential, their mean by Little's law), and
-    /// the mean of all in place of the rest: what a host that answers in a millisecond had at one moment says nothing
-    /// of a tenth of a second.
-    fn expected(&self, now: Duration) -> f64 {
-        let (mean, ended) = self.means(now);
-        let newest = self.newest as f64;
-        // That have ended since, of those that were under way.
-        let ends = ended * SPAN.as_secs_f64() / 2.0 / mean.max(f64::MIN_POSITIVE);
-        mean + (-ends).exp() * (newest - mean)
-    }
-}
 
 impl UnderWay {
     /// A report tells of the host.
@@ -128,14 +60,14 @@ impl UnderWay {
     /// there by its own word callers do not believe, each for itself.
     pub fn has_read(&mut self, figures: &Figures, at: Duration) {
         let requests = self.requests.as_ref();
-        if before(figures) == 0 && requests.is_none_or(|requests| requests.newest <= 0) {
+        if figures.jobs() == 0 && requests.is_none_or(|requests| requests.newest <= 0) {
             self.read_at = self.read_at.map(|read_at| read_at.min(at));
         }
     }
 
     /// The host's own figures came; it has `cores`, 0 where unknown.
     pub fn told(&mut self, figures: &Figures, cores: u32, at: Duration) {
-        self.seen = self.seen.max(used(figures));
+        self.seen = self.seen.max(figures.used_cores());
         if let Some(jobs) = figures.in_progress {
             let requests = self.requests.as_ref();
             let beyond = f64::from(jobs) - requests.map_or(0.0, |requests| requests.expected(at));
@@ -185,7 +117,7 @@ impl UnderWay {
             return Some(own.clone());
         }
         let jobs = requests + self.others.unwrap_or(0.0);
-        let change = (jobs.round() as i64).saturating_sub_unsigned(before(&own.figures));
+        let change = (jobs.round() as i64).saturating_sub_unsigned(own.figures.jobs());
         Some(Observed {
             figures: moved(&own.figures, change, self.cores(cores)),
             at,
@@ -200,138 +132,6 @@ impl UnderWay {
             cores => Cores::Known(cores),
         }
     }
-}
-
-/// The cores of a host.
-#[derive(Clone, Copy, Debug)]
-enum Cores {
-    Known(u32),
-    AtLeast(u32),
-}
-
-/// The figures with so many jobs more, or fewer.
-fn moved(figures: &Figures, change: i64, cores: Cores) -> Figures {
-    let queued = figures.queued.as_deref().unwrap_or_default();
-    let waited = sum(queued);
-    let jobs = before(figures).saturating_add_signed(change);
-    let most = |jobs: u64| u32::try_from(jobs).unwrap_or(u32::MAX);
-    let shared = |cores| {
-        let sharing = Sharing::of(figures, cores);
-        let waiting = jobs.saturating_sub(sharing.room);
-        (waiting, sharing.busy(jobs - waiting))
-    };
-    let (waiting, busy_cores) = match cores {
-        Cores::Known(cores) => {
-            let (waiting, busy) = shared(cores);
-            (Some(waiting), Some(busy))
-        }
-        Cores::AtLeast(cores) if figures.queued.is_some() && figures.in_progress.is_some() => {
-            let (waiting, busy) = shared(cores);
-            (Some(waiting), figures.busy_cores.map(|_| busy))
-        }
-        // How many of its jobs run is not known.
-        Cores::AtLeast(_) => {
-            let waiting = figures.queued.as_ref();
-            let waiting = waiting.map(|_| waited.saturating_add_signed(change));
-            (waiting, figures.busy_cores)
-        }
-    };
-    Figures {
-        in_progress: Some(most(jobs)),
-        queued: waiting.map(|waiting| spread(queued, waited, most(waiting))),
-        queuing_delay: figures.queuing_delay,
-        busy_cores,
-        // Of the new ones nothing is known but that they are, and of the old ones how far they are by now.
-        work: None,
-    }
-}
-
-/// How the jobs of a host share its cores: each new one as the mean of those that it told.
-#[derive(Debug)]
-struct Sharing {
-    cores: u64,
-    /// Jobs that had a core, and the cores that they held.
-    running: u64,
-    held: u64,
-    /// Jobs that can have a core at a time.
-    room: u64,
-}
-
-impl Sharing {
-    fn of(figures: &Figures, cores: u32) -> Self {
-        let cores = u64::from(cores);
-        let (Some(jobs), Some(queued)) = (figures.in_progress, &figures.queued) else {
-            // It does not say how many run: a core for each.
-            return Self {
-                cores,
-                running: 0,
-                held: 0,
-                room: cores,
-            };
-        };
-        let waiting = sum(queued);
-        let running = u64::from(jobs).saturating_sub(waiting);
-        let held = figures.busy_cores.map_or(running, u64::from).min(cores);
-        let idle = cores - held;
-        // No less than a core for each: of one that waits for others' work it is not known for how long.
-        let room = match (waiting, held > running && running > 0) {
-            (0, true) => running + (idle * running + held / 2) / held,
-            (0, false) => running + idle,
-            // Whatever its cores: there is none for those that wait.
-            _ => running,
-        };
-        Self {
-            cores,
-            running,
-            held,
-            room,
-        }
-    }
-
-    /// Cores that so many jobs hold.
-    fn busy(&self, running: u64) -> u32 {
-        let held = match self.running {
-            0 => self.held + running,
-            before => (running * self.held + before / 2) / before,
-        };
-        u32::try_from(held.min(self.cores)).unwrap_or(u32::MAX)
-    }
-}
-
-/// Cores that its jobs hold, by what a host tells: one each, unless it says how many.
-fn used(figures: &Figures) -> u32 {
-    let running =
-        before(figures).saturating_sub(sum(figures.queued.as_deref().unwrap_or_default()));
-    figures
-        .busy_cores
-        .unwrap_or(u32::try_from(running).unwrap_or(u32::MAX))
-}
-
-/// Jobs that they tell.
-fn before(figures: &Figures) -> u64 {
-    let queued = figures.queued.as_deref().unwrap_or_default();
-    figures.in_progress.map_or_else(|| sum(queued), u64::from)
-}
-
-fn sum(queued: &[u32]) -> u64 {
-    queued.iter().copied().map(u64::from).sum()
-}
-
-/// So many waiting jobs by class, in proportion to those `queued` before, `waited` in all. Where none waited, they count
-/// for everybody.
-fn spread(queued: &[u32], waited: u64, waiting: u32) -> Vec<u32> {
-    if waited == 0 {
-        return vec![waiting];
-    }
-    let (mut jobs, mut told) = (0, 0);
-    let share = |class: &u32| {
-        jobs += u64::from(*class);
-        let all = (u128::from(jobs) * u128::from(waiting) / u128::from(waited)) as u32;
-        let share = all - told;
-        told = all;
-        share
-    };
-    queued.iter().map(share).collect()
 }
 
 #[cfg(test)]
@@ -449,45 +249,6 @@ mod tests {
         assert_eq!(jobs(newest(&under_way)), Some((3, From::Callers)));
         under_way.moved(more(-9), NOW);
         assert_eq!(jobs(newest(&under_way)), Some((0, From::Callers)));
-    }
-
-    #[test]
-    fn jobs_hold_as_many_cores_as_the_host_told() {
-        // 14 cores held by 7 jobs, of 16.
-        let own = Figures {
-            in_progress: Some(7),
-            queued: Some(vec![0]),
-            busy_cores: Some(14),
-            ..Figures::default()
-        };
-        let figures = |change| {
-            let Figures {
-                in_progress,
-                queued,
-                busy_cores,
-                ..
-            } = moved(&own, change, Cores::Known(16));
-            (in_progress.unwrap(), queued.unwrap(), busy_cores.unwrap())
-        };
-        assert_eq!(figures(0), (7, vec![0], 14));
-        assert_eq!(figures(1), (8, vec![0], 16));
-        assert_eq!(figures(3), (10, vec![2], 16), "not ten cores of 16");
-        assert_eq!(figures(-2), (5, vec![0], 10));
-        assert_eq!(figures(-9), (0, vec![0], 0));
-    }
-
-    #[test]
-    fn where_jobs_wait_no_core_is_free_for_more_however_many_are_configured() {
-        let own = Figures {
-            in_progress: Some(5),
-            queued: Some(vec![1, 2]),
-            busy_cores: Some(2),
-            ..Figures::default()
-        };
-        let waiting = |change| moved(&own, change, Cores::Known(8)).queued.unwrap();
-        assert_eq!(waiting(0), [1, 2]);
-        assert_eq!(waiting(3), [2, 4]);
-        assert_eq!(waiting(-3), [0, 0]);
     }
 
     #[test]
@@ -657,47 +418,6 @@ mod tests {
                 let off = known.figures.in_progress.unwrap().abs_diff(jobs);
                 prop_assert!(off <= jobs.max(FEW), "{} told, {} off", jobs, off);
             }
-        }
-
-        #[test]
-        fn a_change_moves_what_waits_by_no_more_and_none_leaves_what_the_host_told(
-            (running, queued) in (any::<u16>(), prop::collection::vec(any::<u16>(), 1..5)),
-            (busy, cores) in (any::<u16>(), 1..=u32::from(u16::MAX)),
-            change in any::<i64>(),
-        ) {
-            let queued: Vec<u32> = queued.into_iter().map(u32::from).collect();
-            let waited: u32 = queued.iter().sum();
-            let figures = Figures {
-                in_progress: Some(u32::from(running) + waited),
-                queued: Some(queued),
-                busy_cores: Some(u32::from(busy).min(cores)),
-                ..Figures::default()
-            };
-            for known in [Cores::Known(cores), Cores::AtLeast(cores)] {
-            prop_assert_eq!(&moved(&figures, 0, known), &figures);
-            let moved = moved(&figures, change, known);
-            let waiting = sum(&moved.queued.unwrap());
-            prop_assert!(waiting.abs_diff(waited.into()) <= change.unsigned_abs());
-            prop_assert!(moved.busy_cores.unwrap() <= cores);
-            }
-        }
-
-        #[test]
-        fn any_figures_and_any_change_make_figures(
-            in_progress in prop::option::of(any::<u32>()),
-            queued in prop::option::of(prop::collection::vec(any::<u32>(), 0..5)),
-            work in prop::option::of(prop::collection::vec(any::<u64>(), 0..5)),
-            busy_cores in prop::option::of(any::<u32>()),
-            change in any::<i64>(),
-            cores in 1..=u32::MAX,
-        ) {
-            let figures = Figures { in_progress, queued, work, busy_cores, ..Figures::default() };
-            let known = moved(&figures, change, Cores::Known(cores));
-            prop_assert!(sum(&known.queued.unwrap()) <= known.in_progress.unwrap().into());
-            prop_assert!(known.busy_cores.unwrap() <= cores);
-            let seen = moved(&figures, change, Cores::AtLeast(cores));
-            prop_assert_eq!(seen.queued.is_some(), figures.queued.is_some());
-            prop_assert_eq!(seen.busy_cores.is_some(), figures.busy_cores.is_some());
         }
     }
 }

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use weir_executor::Source;
 use weir_fleet::costs::Spent;
 use weir_fleet::ledger::News;
-use weir_fleet::under_way::Change;
+use weir_fleet::requests::Change;
 use weir_policy::{
     Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
     Ranked, Reason, Request, Round, Table, Ticket, USERS, WaitQueue,

@@ -11,8 +11,8 @@ use weir_tables::v1;
 
 use super::refused::{Refused, Tally};
 use super::{Names, News, There, raise};
+use crate::requests::Change;
 use crate::rollout::{Share, Shares};
-use crate::under_way::Change;
 
 /// What a host's counters take beside those by rank, in rows.
 const HOST_ROWS: usize = 8;
