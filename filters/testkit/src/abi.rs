@@ -72,8 +72,10 @@ impl LogLevel {
 
 /// Which way a stream flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// From the caller.
     Request,
+    /// To it.
     Response,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all VMs of a fake Envoy process have in common.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -29,6 +30,8 @@ pub(crate) struct HostState {
     pub(crate) interruption: RefCell<Option<Interruption>>,
     pub(crate) vms_started: Cell<u64>,
     pub(crate) seeds: RefCell<Random>,
+    /// What the programs of its VMs have in common.
+    pub(crate) common: RefCell<Option<Rc<dyn Any>>>,
 }
 
 impl HostState {
@@ -43,6 +46,7 @@ impl HostState {
             interruption: RefCell::default(),
             vms_started: Cell::new(0),
             seeds: RefCell::new(Random::new(seed)),
+            common: RefCell::default(),
         }
     }
 

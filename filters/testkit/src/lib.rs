@@ -3,6 +3,7 @@
 
 mod abi;
 mod callout;
+mod calls;
 mod clock;
 mod error;
 mod guest;
@@ -13,6 +14,7 @@ mod hostcalls;
 mod log;
 mod metrics;
 mod module;
+mod program;
 mod property;
 mod random;
 mod settings;
@@ -21,8 +23,9 @@ mod state;
 mod stream;
 mod vm;
 
-pub use abi::{Action, LogLevel, Status};
+pub use abi::{Action, Direction, LogLevel, Status};
 pub use callout::{GrpcRequest, HttpCallRequest};
+pub use calls::Calls;
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use headers::Headers;
@@ -30,6 +33,7 @@ pub use host::Host;
 pub use log::Log;
 pub use metrics::Metrics;
 pub use module::Module;
+pub use program::Program;
 pub use stream::LocalReply;
 pub use vm::builder::VmBuilder;
 pub use vm::callouts::{GrpcCall, HttpCall};

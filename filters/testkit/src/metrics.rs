@@ -62,6 +62,13 @@ impl Metrics {
             .collect()
     }
 
+    /// Sets a counter or gauge, defined or not.
+    pub(crate) fn set(&self, kind: Kind, name: &str, value: u64) {
+        self.0
+            .borrow_mut()
+            .insert((kind, name.to_owned()), vec![value]);
+    }
+
     fn value(&self, kind: Kind, name: &str) -> u64 {
         self.0
             .borrow()

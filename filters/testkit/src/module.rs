@@ -2,12 +2,13 @@
 //! A compiled module.
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use wasmtime::{Config, Engine, InstancePre, Linker};
 
 use crate::error::{Error, Result};
 use crate::hostcalls;
+use crate::program::Program;
 use crate::state::State;
 
 /// One engine for the process: compiled modules and their code can be shared by all threads.
@@ -20,7 +21,14 @@ static ENGINE: LazyLock<std::result::Result<Engine, String>> = LazyLock::new(|| 
 /// A compiled proxy-wasm module. Compiling takes a while (about a second for a megabyte, more in
 /// debug builds), cloning is free and threads can share one: keep it in a `LazyLock`.
 #[derive(Clone)]
-pub struct Module(InstancePre<State>);
+pub struct Module(Kind);
+
+/// What a module is.
+#[derive(Clone)]
+pub(crate) enum Kind {
+    Wasm(InstancePre<State>),
+    Program(Arc<dyn Fn() -> Box<dyn Program> + Send + Sync>),
+}
 
 impl Module {
     /// Compiles a `.wasm` file.
@@ -60,20 +68,33 @@ impl Module {
         }
         let mut linker = Linker::new(engine);
         let linked = hostcalls::link(&mut linker).and_then(|()| linker.instantiate_pre(&module));
-        Ok(Self(
-            linked.map_err(|error| Error::Module(format!("{error:?}")))?,
-        ))
+        let linked = linked.map_err(|error| Error::Module(format!("{error:?}")))?;
+        Ok(Self(Kind::Wasm(linked)))
     }
 
-    pub(crate) fn pre(&self) -> &InstancePre<State> {
+    /// Programs in the place of a module: `start` makes one for each VM.
+    pub fn of_program(start: impl Fn() -> Box<dyn Program> + Send + Sync + 'static) -> Self {
+        Self(Kind::Program(Arc::new(start)))
+    }
+
+    /// Whether it is WebAssembly, which alone has fuel, memory of its own, and traps.
+    pub fn is_wasm(&self) -> bool {
+        matches!(self.0, Kind::Wasm(_))
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
         &self.0
     }
 }
 
 impl std::fmt::Debug for Module {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match &self.0 {
+            Kind::Wasm(module) => module.module().name(),
+            Kind::Program(_) => Some("a program"),
+        };
         f.debug_struct("Module")
-            .field("name", &self.0.module().name())
+            .field("name", &name)
             .finish_non_exhaustive()
     }
 }

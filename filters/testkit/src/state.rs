@@ -99,6 +99,12 @@ impl State {
         }
     }
 
+    /// A callback begins, with this context as the current one.
+    pub(crate) fn begin(&mut self, context: u32) {
+        (self.current, self.effective, self.answered) = (context, None, false);
+        self.calls.clear();
+    }
+
     /// The context that host functions act on: the one the module chose, if it still exists.
     pub(crate) fn context(&self) -> u32 {
         self.effective

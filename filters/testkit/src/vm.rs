@@ -3,6 +3,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod callouts;
+mod code;
 mod flow;
 pub(crate) mod grpc_stream;
 pub(crate) mod http;

@@ -5,20 +5,17 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use wasmtime::{Store, Val};
-
 use crate::abi::{Action, LogLevel};
 use crate::error::{Error, Result};
-use crate::guest::ALLOCATE;
 use crate::host::Host;
 use crate::module::Module;
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::state::{After, Root, State};
+use crate::vm::code::{Called, Code};
 
 pub(crate) struct Instance {
-    store: Store<State>,
-    exports: wasmtime::Instance,
+    code: Code,
     /// The callback in which the VM died.
     dead: Option<&'static str>,
     fuel_used: u64,
@@ -34,41 +31,25 @@ impl Instance {
         let drawn = host.state.seeds.borrow_mut().next();
         let random = Random::new(settings.seed.unwrap_or(drawn));
         let state = State::new(Rc::clone(&host.state), settings, vm, random);
-        let mut store = Store::new(module.pre().module().engine(), state);
-        let limit = store.data().settings.fuel_limit;
-        let fail = |error: wasmtime::Error| Error::Module(format!("{error:?}"));
-        store.set_fuel(limit).map_err(fail)?;
-        let exports = module.pre().instantiate(&mut store).map_err(fail)?;
-        store.data_mut().memory = exports.get_memory(&mut store, "memory");
-        let allocators = [ALLOCATE, "malloc"];
-        store.data_mut().allocate = allocators
-            .iter()
-            .find_map(|name| exports.get_typed_func(&mut store, name).ok());
         let mut instance = Self {
-            store,
-            exports,
+            code: Code::new(module, state)?,
             dead: None,
             fuel_used: 0,
             fuel_by_callback: BTreeMap::new(),
             calls_by_callback: BTreeMap::new(),
         };
-        let initializers = ["_initialize", "_start"];
-        if let Some(initializer) = initializers.into_iter().find(|name| instance.has(name)) {
+        if let Some(initializer) = instance.code.initializer() {
             instance.call(0, initializer, &[])?;
         }
         Ok(instance)
     }
 
-    fn has(&mut self, export: &str) -> bool {
-        self.exports.get_func(&mut self.store, export).is_some()
-    }
-
     pub(crate) fn state(&self) -> &State {
-        self.store.data()
+        self.code.state()
     }
 
     pub(crate) fn state_mut(&mut self) -> &mut State {
-        self.store.data_mut()
+        self.code.state_mut()
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -89,8 +70,7 @@ impl Instance {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let memory = self.state().memory;
-        memory.map_or(0, |memory| memory.data_size(&self.store) as u64)
+        self.code.memory_bytes()
     }
 
     /// Calls an export with a context as the current one. `None` if the module does not export it.
@@ -104,31 +84,17 @@ impl Instance {
         if let Some(callback) = self.dead {
             return Err(Error::Dead { callback });
         }
-        let Some(function) = self.exports.get_func(&mut self.store, callback) else {
+        let logged = self.state().logs.len();
+        let called = self.code.call(context, callback, arguments);
+        let Some(Called { outcome, fuel }) = called else {
             return Ok(None);
         };
-        let logged = self.state().logs.len();
-        let state = self.state_mut();
-        (state.current, state.effective, state.answered) = (context, None, false);
-        state.calls.clear();
-
-        let arguments: Vec<Val> = arguments
-            .iter()
-            .map(|value| Val::I32(*value as i32))
-            .collect();
-        let mut results = vec![Val::I32(0); function.ty(&self.store).results().len()];
-        let limit = self.state().settings.fuel_limit;
-        let outcome = self
-            .store
-            .set_fuel(limit)
-            .and_then(|()| function.call(&mut self.store, &arguments, &mut results));
-        let used = limit - self.store.get_fuel().unwrap_or(0);
-        self.fuel_used += used;
-        self.fuel_by_callback.insert(callback, used);
+        self.fuel_used += fuel;
+        self.fuel_by_callback.insert(callback, fuel);
         let calls = std::mem::take(&mut self.state_mut().calls);
         self.calls_by_callback.insert(callback, calls);
         match outcome {
-            Ok(()) => Ok(results.first().and_then(Val::i32).map(|value| value as u32)),
+            Ok(answer) => Ok(answer),
             Err(error) => {
                 self.dead = Some(callback);
                 self.state_mut().after.clear();
