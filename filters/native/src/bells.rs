@@ -39,6 +39,18 @@ impl Bells {
         }
     }
 
+    /// Nobody rings these: a test plays what would come of it, as often as [`Self::pause`] says.
+    pub(crate) fn silent() -> Self {
+        let bells = Self::new();
+        bells.ringer.call_once(|| ());
+        bells
+    }
+
+    /// Time between two rounds.
+    pub(crate) fn pause(&self) -> Duration {
+        Duration::from_millis(self.pause.load(Ordering::Relaxed))
+    }
+
     /// Hangs one up, which rings this often or more often.
     pub(crate) fn hang(&'static self, scheduler: Scheduler, tick: Duration) -> Arc<Bell> {
         let bell = Arc::new(Bell {
@@ -67,8 +79,7 @@ impl Bells {
 
     fn ring(&self) -> ! {
         loop {
-            let pause = self.pause.load(Ordering::Relaxed);
-            std::thread::sleep(Duration::from_millis(pause));
+            std::thread::sleep(self.pause());
             for bell in self.lock().iter() {
                 if !bell.is_rung.swap(true, Ordering::AcqRel) {
                     bell.scheduler.wake();

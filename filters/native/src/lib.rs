@@ -11,7 +11,7 @@
 //!  Envoy ── hooks.rs ──┬── worker.rs: one VM a thread, its configurations, its requests ── weir-filter
 //!    ^   (catch_unwind) │          ^ ticks
 //!    │                  │      bells.rs: a thread that wakes Envoy's threads
-//!    └── abi.rs <── native.rs: Host ── shared.rs, decoded.rs, metrics.rs, streams.rs (gRPC on the main thread)
+//!    └── abi.rs <── native.rs: Host ── process.rs: shared.rs, metrics.rs ── streams.rs (gRPC on the main thread)
 //!              <── request.rs: RequestHost
 //! ```
 //!
@@ -29,6 +29,9 @@ pub mod hooks;
 mod installed;
 mod metrics;
 mod native;
+#[doc(hidden)]
+pub mod played;
+mod process;
 mod request;
 mod shared;
 mod streams;

@@ -14,10 +14,13 @@ const MAX: usize = 256;
 
 /// A metric, or one value of its label.
 #[derive(Clone, PartialEq, Eq)]
-struct Known {
-    is_gauge: bool,
-    name: String,
-    label: Option<(String, String)>,
+pub struct Known {
+    /// It is what was set last or the sum, and may fall.
+    pub is_gauge: bool,
+    /// Without its label.
+    pub name: String,
+    /// Name and value.
+    pub label: Option<(String, String)>,
 }
 
 /// Metrics that any VM has made known.
@@ -118,6 +121,18 @@ impl Metrics {
                 configuration.change(kind, *number, label, by.max(0) as u64);
             }
         }
+    }
+
+    /// Every one, with its value.
+    pub(crate) fn all(&self) -> Vec<(Known, u64)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let values = self
+            .values
+            .iter()
+            .map(|value| value.load(Ordering::Relaxed));
+        let all = known.iter().cloned().zip(values);
+        all.map(|(known, value)| (known, value.max(0) as u64))
+            .collect()
     }
 
     /// The value of one, over the process.

@@ -1,71 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process as a VM sees it.
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::ThreadId;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use weir_filter::contents::Contents;
 use weir_filter::host::{Change, Failed, Host, LogLevel, MetricType};
-use weir_filter::root;
 
 use crate::abi::{self, level};
-use crate::bells::Bells;
-use crate::installed::Configurations;
-use crate::metrics::Metrics;
-use crate::shared::Shared;
+use crate::process::process;
 use crate::{streams, worker};
-
-/// What all threads share, for as long as the process lives.
-pub(crate) struct Process {
-    pub(crate) shared: Shared,
-    contents: Contents,
-    pub(crate) metrics: Metrics,
-    pub(crate) bells: Bells,
-    pub(crate) configurations: Configurations,
-    began: OnceLock<Instant>,
-    /// By its thread, where a VM without ticks keeps its record.
-    idle: Mutex<BTreeMap<String, ThreadId>>,
-}
-
-pub(crate) static PROCESS: Process = Process {
-    shared: Shared::new(),
-    contents: Contents::new(),
-    metrics: Metrics::new(),
-    bells: Bells::new(),
-    configurations: Configurations::new(),
-    began: OnceLock::new(),
-    idle: Mutex::new(BTreeMap::new()),
-};
-
-/// VMs take the time zero for long ago.
-const BEFORE: Duration = Duration::from_secs(3600);
-
-impl Process {
-    /// This thread's VM gets no ticks: its record is there, and is to be kept.
-    pub(crate) fn sleeps(&self, record: String) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.insert(record, std::thread::current().id());
-    }
-
-    /// It does again.
-    pub(crate) fn wakes(&self) {
-        let thread = std::thread::current().id();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|_, sleeping| *sleeping != thread);
-    }
-
-    /// Keeps the records of all that sleep.
-    pub(crate) fn renew(&self) {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        for record in idle.keys() {
-            root::renew(&Native, record);
-        }
-    }
-}
 
 /// The process that Envoy and this module are.
 #[derive(Clone, Copy)]
@@ -83,12 +29,11 @@ impl Host for Native {
     }
 
     fn now(&self) -> Duration {
-        BEFORE + PROCESS.began.get_or_init(Instant::now).elapsed()
+        process().time.now()
     }
 
     fn hour(&self) -> u64 {
-        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        since.as_secs() / 3600
+        process().time.since_1970().as_secs() / 3600
     }
 
     fn random(&self) -> u64 {
@@ -98,15 +43,15 @@ impl Host for Native {
     }
 
     fn shared(&self, key: &str) -> Option<(Arc<[u8]>, u32)> {
-        PROCESS.shared.get(key)
+        process().shared.get(key)
     }
 
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed> {
-        Ok(PROCESS.shared.set(key, value, cas))
+        Ok(process().shared.set(key, value, cas))
     }
 
     fn contents(&self) -> Option<&Contents> {
-        Some(&PROCESS.contents)
+        Some(&process().contents)
     }
 
     fn define_metric(
@@ -115,15 +60,15 @@ impl Host for Native {
         name: &str,
         label: Option<(&str, &str)>,
     ) -> Option<u32> {
-        PROCESS.metrics.define(metric_type, name, label)
+        process().metrics.define(metric_type, name, label)
     }
 
     fn change_metric(&self, id: u32, change: Change) {
-        PROCESS.metrics.change(id, change);
+        process().metrics.change(id, change);
     }
 
     fn metric(&self, id: u32) -> Option<u64> {
-        PROCESS.metrics.get(id)
+        process().metrics.get(id)
     }
 
     fn opens_streams(&self) -> bool {

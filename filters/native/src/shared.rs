@@ -22,6 +22,15 @@ impl Shared {
         Some((value, cas))
     }
 
+    /// Every key, with its number and value.
+    pub(crate) fn all(&self) -> Vec<(String, u32, Arc<[u8]>)> {
+        let values = self.lock();
+        let all = values
+            .iter()
+            .map(|(key, (cas, value))| (key.clone(), *cas, Arc::clone(value)));
+        all.collect()
+    }
+
     /// Writes a key: whatever it holds, or only where its number is `cas`. One that was never written is, whatever the
     /// `cas`. Says whether it did.
     pub(crate) fn set(&self, key: &str, value: &[u8], cas: Option<u32>) -> bool {

@@ -28,7 +28,7 @@ pub(crate) enum What {
 }
 
 #[derive(Default)]
-struct Streams {
+pub(crate) struct Streams {
     /// By the number that the filter knows it by.
     open: BTreeMap<u32, Stream>,
     last: u32,
@@ -45,6 +45,11 @@ struct Stream {
 
 thread_local! {
     static STREAMS: RefCell<Streams> = RefCell::default();
+}
+
+/// Makes others those of this thread; gives back which were.
+pub(crate) fn enter(streams: Streams) -> Streams {
+    STREAMS.replace(streams)
 }
 
 /// Opens one by this configuration; none where Envoy does not.

@@ -18,7 +18,8 @@ use crate::abi::{self, Configuration, Filter};
 use crate::bells::Bell;
 use crate::installed::Installed;
 use crate::metrics::Told;
-use crate::native::{Native, PROCESS};
+use crate::native::Native;
+use crate::process::process;
 use crate::request::InEnvoy;
 use crate::streams::{self, What};
 
@@ -26,11 +27,21 @@ use crate::streams::{self, What};
 const RENEWAL: Duration = Duration::from_secs(1);
 
 thread_local! {
-    static WORKER: Worker = Worker::default();
+    static WORKER: RefCell<Rc<Worker>> = RefCell::default();
+}
+
+fn with<T>(call: impl FnOnce(&Worker) -> T) -> T {
+    let worker = WORKER.with_borrow(Rc::clone);
+    call(&worker)
+}
+
+/// Makes another one that of this thread; gives back which was.
+pub(crate) fn enter(worker: Rc<Worker>) -> Rc<Worker> {
+    WORKER.replace(worker)
 }
 
 #[derive(Default)]
-struct Worker {
+pub(crate) struct Worker {
     is_main: Cell<bool>,
     vm: OnceCell<VmHandle<Native>>,
     entries: RefCell<BTreeMap<u32, Rc<Entry>>>,
@@ -43,6 +54,8 @@ struct Worker {
     bell: RefCell<Option<(u32, Arc<Bell>)>>,
     ticked: Cell<Duration>,
     renewed: Cell<Duration>,
+    /// Where its record is, while it sleeps.
+    asleep: RefCell<Option<String>>,
     /// What Envoy knows of metrics.
     told: RefCell<Told>,
     /// Whose hook this is.
@@ -67,12 +80,12 @@ pub(crate) struct Request {
 
 /// Whether this is the thread that configurations come to.
 pub(crate) fn is_main() -> bool {
-    WORKER.with(|worker| worker.is_main.get())
+    with(|worker| worker.is_main.get())
 }
 
 /// Whose hook this is.
 pub(crate) fn current() -> Option<Rc<Entry>> {
-    WORKER.with(|worker| worker.current.borrow().clone())
+    with(|worker| worker.current.borrow().clone())
 }
 
 /// Runs a hook of this entry's.
@@ -80,29 +93,29 @@ pub(crate) fn within<T>(entry: &Rc<Entry>, hook: impl FnOnce() -> T) -> T {
     struct Back(Option<Rc<Entry>>);
     impl Drop for Back {
         fn drop(&mut self) {
-            WORKER.with(|worker| *worker.current.borrow_mut() = self.0.take());
+            with(|worker| *worker.current.borrow_mut() = self.0.take());
         }
     }
-    let before = WORKER.with(|worker| worker.current.replace(Some(Rc::clone(entry))));
+    let before = with(|worker| worker.current.replace(Some(Rc::clone(entry))));
     let _back = Back(before);
     hook()
 }
 
 /// A configuration is new, on the main thread. None: it is refused, and the log says why.
 pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed>> {
-    WORKER.with(|worker| {
+    with(|worker| {
         worker.is_main.set(true);
         worker.sweep();
-        let id = PROCESS.configurations.number();
+        let id = process().configurations.number();
         let (root, tick) = worker.root(id, json)?;
-        let numbers = PROCESS.metrics.numbers(envoy);
+        let numbers = process().metrics.numbers(envoy);
         let reads_bodies = root.reads_bodies();
         let installed = Installed::new((id, json), (tick, reads_bodies), (envoy, numbers));
         let installed = Arc::new(installed);
         worker.enter(&installed, root);
-        PROCESS.configurations.add(&installed);
+        process().configurations.add(&installed);
         if !abi::is_validation_mode() {
-            installed.hang(PROCESS.bells.hang(envoy.scheduler(), tick));
+            installed.hang(process().bells.hang(envoy.scheduler(), tick));
         }
         Some(installed)
     })
@@ -111,15 +124,15 @@ pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed
 /// Envoy gives a configuration up, on whatever thread its last request was.
 pub(crate) fn remove(installed: &Installed) {
     if let Some(bell) = installed.go() {
-        PROCESS.bells.take_down(bell);
+        process().bells.take_down(bell);
     }
-    WORKER.with(Worker::sweep);
+    with(Worker::sweep);
 }
 
 /// A tick of a configuration, on the main thread.
 pub(crate) fn tick_main(installed: &Installed) {
     installed.heard();
-    WORKER.with(|worker| {
+    with(|worker| {
         let entry = worker.entries.borrow().get(&installed.id).cloned();
         let Some(entry) = entry else { return };
         worker.busy(|| {
@@ -131,14 +144,14 @@ pub(crate) fn tick_main(installed: &Installed) {
         // An upstream filter's metrics would be its cluster's.
         if entry.root.borrow().role() != Role::Attempt {
             let mut told = worker.told.borrow_mut();
-            PROCESS
+            process()
                 .metrics
                 .tell(installed.envoy, &installed.numbers, &mut told);
         }
         let now = Native.now();
         if now.saturating_sub(worker.renewed.get()) >= RENEWAL {
             worker.renewed.set(now);
-            PROCESS.renew();
+            process().renew();
         }
         worker.deliver();
     });
@@ -146,12 +159,12 @@ pub(crate) fn tick_main(installed: &Installed) {
 
 /// Something came through a stream of a configuration, on the main thread.
 pub(crate) fn deliver() {
-    WORKER.with(Worker::deliver);
+    with(Worker::deliver);
 }
 
 /// A request is new, on its thread.
 pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
-    WORKER.with(|worker| {
+    with(|worker| {
         let entry = worker.entry(installed);
         let context = worker.last_context.get().wrapping_add(1);
         worker.last_context.set(context);
@@ -168,7 +181,7 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
 impl Request {
     /// Its headers are here; what is to become of it, if that is not for Envoy to say.
     pub(crate) fn on_headers(&self, ends: bool) -> Flow {
-        WORKER.with(|worker| worker.began(self));
+        with(|worker| worker.began(self));
         self.part.borrow_mut().on_headers(&self.in_envoy, ends)
     }
 
@@ -185,18 +198,18 @@ impl Request {
     /// It is over, however it ended.
     pub(crate) fn on_end(&self) {
         self.part.borrow_mut().on_end(&self.in_envoy);
-        WORKER.with(|worker| worker.forget(self));
+        with(|worker| worker.forget(self));
     }
 
     /// This thread's bell has rung, which hangs by this request.
     pub(crate) fn on_scheduled(&self) {
-        WORKER.with(|worker| worker.on_bell());
+        with(|worker| worker.on_bell());
     }
 
     /// Envoy destroys it.
     pub(crate) fn on_destroy(&self) {
         self.in_envoy.is_destroyed();
-        WORKER.with(|worker| worker.forget(self));
+        with(|worker| worker.forget(self));
     }
 }
 
@@ -221,9 +234,9 @@ impl Worker {
 
     /// Enters the configurations that have come since this was asked last.
     fn enter_new(&self) {
-        let added = PROCESS.configurations.added();
+        let added = process().configurations.added();
         if self.entered.replace(added) != added {
-            for installed in PROCESS.configurations.alive() {
+            for installed in process().configurations.alive() {
                 self.entry(&installed);
             }
         }
@@ -250,7 +263,9 @@ impl Worker {
         requests.insert(request.context, request.in_envoy.clone());
         drop(requests);
         if sleeps {
-            PROCESS.wakes();
+            if let Some(record) = self.asleep.take() {
+                process().wakes(&record);
+            }
             if let Ok(root) = request.entry.root.try_borrow() {
                 root.on_wake();
             }
@@ -293,7 +308,10 @@ impl Worker {
             && let Some(filter) = request.filter()
         {
             let scheduler = filter.scheduler();
-            *bell = Some((context, PROCESS.bells.hang(scheduler, entry.installed.tick)));
+            *bell = Some((
+                context,
+                process().bells.hang(scheduler, entry.installed.tick),
+            ));
         }
     }
 
@@ -309,7 +327,7 @@ impl Worker {
         }
         let is_its = |bell: &mut (u32, Arc<Bell>)| bell.0 == request.context;
         if let Some((_, bell)) = self.bell.borrow_mut().take_if(is_its) {
-            PROCESS.bells.take_down(bell);
+            process().bells.take_down(bell);
         }
         let next = self
             .requests
@@ -321,7 +339,8 @@ impl Worker {
             None => {
                 let record = request.entry.root.try_borrow_mut().ok();
                 if let Some(record) = record.and_then(|mut root| root.on_idle()) {
-                    PROCESS.sleeps(record);
+                    process().sleeps(record.clone());
+                    self.asleep.replace(Some(record));
                 }
             }
         }
@@ -378,6 +397,9 @@ impl Worker {
 
 /// Envoy does not say its node's name to a filter: what it was started with, or the machine's name.
 fn node() -> String {
+    if let Some(node) = &process().node {
+        return node.clone();
+    }
     let arguments: Vec<String> = std::env::args_os()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
