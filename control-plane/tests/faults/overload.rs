@@ -43,6 +43,27 @@ fn shed(answer: &&Answer) -> bool {
     answer.status == Some(429)
 }
 
+/// In whichever shell: of status 0 a caller would take a refusal for an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_by_grpc_that_is_shed_ends_with_resource_exhausted() {
+    let (world, load) = overloaded().await;
+    let call = [
+        mixed(1),
+        vec![("content-type", "application/grpc".to_owned())],
+    ]
+    .concat();
+    let caller = world.caller();
+    let shed = async || {
+        let answer = caller.send("/", &call).await;
+        (answer.reason == "overloaded").then_some(answer)
+    };
+    let answer = world.until("a call that is shed", shed).await;
+    let told = (answer.status, answer.grpc_status);
+    assert_eq!(told, (Some(200), Some(8)), "{answer:#?}");
+    assert!(answer.retry_after.is_some(), "{answer:#?}");
+    drop(load);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_weir_control_that_restarts_in_overload_begins_with_the_levels_in_force() {
     let (mut world, load) = overloaded().await;

@@ -26,6 +26,7 @@ pub(crate) struct Answer {
     pub(crate) host: Option<SocketAddr>,
     pub(crate) reason: String,
     pub(crate) retry_after: Option<u64>,
+    pub(crate) grpc_status: Option<u32>,
     pub(crate) body: String,
 }
 
@@ -73,6 +74,7 @@ impl Answer {
             host: header("x-weir-host").and_then(|host| host.parse().ok()),
             reason: header("x-weir-reason").unwrap_or_default().to_owned(),
             retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
+            grpc_status: header("grpc-status").and_then(|status| status.parse().ok()),
             body: String::new(),
         };
         match answer.into_body().collect().await {

@@ -250,6 +250,22 @@ impl Filter {
         }
     }
 
+    /// Answers the request with these headers alone, `:status` among them; hooks may come before this returns.
+    pub(crate) fn respond_as_it_is(self, headers: &[(String, String)]) {
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| Header::of(name, value.as_bytes()));
+        let headers: Vec<_> = headers.collect();
+        // SAFETY: all texts outlive the call.
+        unsafe {
+            envoy_dynamic_module_callback_http_send_response_headers(
+                self.0,
+                headers.as_ptr(),
+                headers.len(),
+                true,
+            );
+        }
+    }
+
     /// Lets the request go on; hooks may come before this returns.
     pub(crate) fn resume(self) {
         // SAFETY: no pointer but the request's.
@@ -450,6 +466,7 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_filter_get_attribute_bool(filter: *mut c_void, id: u32, is: *mut bool) -> bool;
     fn envoy_dynamic_module_callback_http_set_filter_state_bytes(filter: *mut c_void, name: Buffer, value: Buffer) -> bool;
     fn envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const Header, count: usize, body: Buffer, details: Buffer);
+    fn envoy_dynamic_module_callback_http_send_response_headers(filter: *mut c_void, headers: *const Header, count: usize, ends: bool);
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_scheduler_new(filter: *mut c_void) -> *mut c_void;
     fn envoy_dynamic_module_callback_http_filter_scheduler_commit(scheduler: *mut c_void, event: u64);

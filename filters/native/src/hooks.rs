@@ -320,7 +320,7 @@ pub unsafe extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     _ends: bool,
 ) -> u32 {
     // SAFETY: as `request` asks.
-    unsafe { of_request("response_headers", pointer, (), Request::on_response) };
+    unsafe { of_request("response_headers", pointer, (), Request::on_answer) };
     headers_status::CONTINUE
 }
 

@@ -12,7 +12,7 @@
 //!    ^   (catch_unwind) │          ^ ticks
 //!    │                  │      bells.rs: a thread that wakes Envoy's threads
 //!    └── abi.rs <── native.rs: Host ── process.rs: shared.rs, metrics.rs ── streams.rs (gRPC on the main thread)
-//!              <── request.rs: RequestHost
+//!              <── request.rs: RequestHost ── trailers_only.rs
 //! ```
 //!
 //! VMs are as in the other shell: one a worker thread and one on the main thread, which alone opens streams and so has
@@ -35,4 +35,5 @@ mod process;
 mod request;
 mod shared;
 mod streams;
+mod trailers_only;
 mod worker;

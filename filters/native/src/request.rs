@@ -8,6 +8,7 @@ use weir_filter::headers::Headers;
 use weir_filter::host::{Failed, Map, Number, RequestHost, Response, Text};
 
 use crate::abi::{Filter, attribute};
+use crate::trailers_only;
 use crate::worker::Request;
 
 const GONE: Failed = Failed(1);
@@ -18,6 +19,8 @@ pub(crate) struct InEnvoy(Rc<Known>);
 
 struct Known {
     filter: Cell<Option<Filter>>,
+    /// The filter has answered it.
+    is_answered: Cell<bool>,
     /// What an answer of the filter's own says, before Envoy has it.
     answer: RefCell<Option<Vec<(String, String)>>>,
     request: Weak<Request>,
@@ -27,6 +30,7 @@ impl InEnvoy {
     pub(crate) fn new(filter: Filter, request: Weak<Request>) -> Self {
         Self(Rc::new(Known {
             filter: Cell::new(Some(filter)),
+            is_answered: Cell::new(false),
             answer: RefCell::default(),
             request,
         }))
@@ -39,6 +43,16 @@ impl InEnvoy {
     /// Envoy has destroyed it.
     pub(crate) fn is_destroyed(&self) {
         self.0.filter.set(None);
+    }
+
+    /// Whether the filter has answered it.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.0.is_answered.get()
+    }
+
+    fn is_grpc(&self) -> bool {
+        let headers = self.headers(Map::Request);
+        headers.is_ok_and(|headers| headers.get("content-type").is_some_and(trailers_only::is_grpc))
     }
 
     /// Sets a header of an answer that Envoy does not have yet; says whether there is one.
@@ -107,7 +121,12 @@ impl RequestHost for InEnvoy {
         }
         let headers = self.0.answer.take().unwrap_or_default();
         let filter = self.filter().ok_or(GONE)?;
-        filter.respond(response.status, &headers, &response.body, response.details);
+        self.0.is_answered.set(true);
+        match self.is_grpc() {
+            // Envoy's own way to answer gives callers by gRPC the status 0, which is success.
+            true => filter.respond_as_it_is(&trailers_only::of(response, headers)),
+            false => filter.respond(response.status, &headers, &response.body, response.details),
+        }
         Ok(())
     }
 

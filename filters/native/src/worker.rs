@@ -190,7 +190,14 @@ impl Request {
         self.part.borrow_mut().on_body(&self.in_envoy, is_last)
     }
 
-    /// The answer's headers are here.
+    /// An answer's headers are here. Of some that the filter gives itself Envoy says so too.
+    pub(crate) fn on_answer(&self) {
+        if !self.in_envoy.is_answered() {
+            self.on_response();
+        }
+    }
+
+    /// The answer's headers can be read.
     pub(crate) fn on_response(&self) {
         self.part.borrow_mut().on_response(&self.in_envoy);
     }

@@ -167,16 +167,12 @@ callbacks! {
         is_known
     }
     fn envoy_dynamic_module_callback_http_send_response(r: *mut c_void, status: u32, headers: *const Header, count: usize, _body: Buffer, _details: Buffer) {
-        let request = request(r);
-        assert!(!request.is_answered.replace(true), "answered twice");
-        request.is_paused.set(false);
-        let mut answer = vec![(b":status".to_vec(), status.to_string().into_bytes())];
-        for at in 0..count {
-            // SAFETY: the module's, for as long as the call.
-            let Header(name, value) = unsafe { headers.add(at).read() };
-            answer.push((name.read(), value.read()));
-        }
-        *request.answer.borrow_mut() = Some(answer);
+        let status = (b":status".to_vec(), status.to_string().into_bytes());
+        answer(request(r), [vec![status], pairs(headers, count)].concat());
+    }
+    fn envoy_dynamic_module_callback_http_send_response_headers(r: *mut c_void, headers: *const Header, count: usize, ends: bool) {
+        assert!(ends);
+        answer(request(r), pairs(headers, count));
     }
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(r: *mut c_void) {
         let request = request(r);
@@ -227,6 +223,21 @@ callbacks! {
     fn envoy_dynamic_module_callback_http_filter_config_reset_http_stream(c: *mut c_void, stream: u64) {
         configuration(c).streams.lock().unwrap().retain(|open| *open != stream);
     }
+}
+
+fn pairs(headers: *const Header, count: usize) -> Pairs {
+    let pair = |at| {
+        // SAFETY: the module's, for as long as the call.
+        let Header(name, value) = unsafe { headers.add(at).read() };
+        (name.read(), value.read())
+    };
+    (0..count).map(pair).collect()
+}
+
+fn answer(request: &Request, headers: Pairs) {
+    assert!(!request.is_answered.replace(true), "answered twice");
+    request.is_paused.set(false);
+    *request.answer.borrow_mut() = Some(headers);
 }
 
 /// Unlike every other.

@@ -114,7 +114,13 @@ impl Live {
         let mut headers = vec![
             (&b":path"[..], b"/a".to_vec()),
             (b":method", b"POST".to_vec()),
-            (b"content-type", b"application/json".to_vec()),
+            (
+                b"content-type",
+                match rng.random_ratio(1, 4) {
+                    true => b"application/grpc".to_vec(),
+                    false => b"application/json".to_vec(),
+                },
+            ),
             (b"x-weir-key", key.into_bytes()),
             (b"x-weir-priority", b"low".to_vec()),
             (b"x-envoy-expected-rq-timeout-ms", b"200".to_vec()),
