@@ -170,16 +170,8 @@ impl<H: Host> Root<H> {
         let Some(plugin) = self.plugin.take() else {
             return;
         };
-        let control = self.control.take();
         plugin.vm.enter(|vm| {
-            if let Some(mut control) = control {
-                control.release(&vm.host);
-                if let Some((Some(lease), cas)) = shared::lease(&vm.host)
-                    && lease.holder == self.holder(vm.id)
-                {
-                    shared::set_lease(&vm.host, None, cas);
-                }
-            }
+            self.give_way(vm);
             vm.retired(self.id, &plugin.config);
         });
     }
@@ -188,8 +180,8 @@ impl<H: Host> Root<H> {
         vm.tick(now);
         if vm.contends(self.id) {
             self.hold_lease(vm, config.lease, now);
-        } else if let Some(mut control) = self.control.take() {
-            control.release(&vm.host);
+        } else {
+            self.give_way(vm);
         }
         #[cfg(feature = "crash-test")]
         crate::crash::tick(&vm.host, self.control.is_some());
@@ -203,6 +195,19 @@ impl<H: Host> Root<H> {
             vm,
             root: self.id,
             generation: self.generation,
+        }
+    }
+
+    /// Closes the streams and frees the lease, so that nobody has to wait until it ends.
+    fn give_way(&mut self, vm: &Vm<H>) {
+        let Some(mut control) = self.control.take() else {
+            return;
+        };
+        control.release(&vm.host);
+        if let Some((Some(lease), cas)) = shared::lease(&vm.host)
+            && lease.holder == self.holder(vm.id)
+        {
+            shared::set_lease(&vm.host, None, cas);
         }
     }
 
