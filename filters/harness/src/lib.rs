@@ -6,6 +6,7 @@
 mod control;
 pub mod cost;
 mod message;
+mod native;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -31,12 +32,17 @@ pub const SHARING: Duration = Duration::from_millis(250);
 
 /// What names the module.
 const VARIABLE: &str = "WEIR_FILTER_WASM";
+/// Where this is set, to whatever, the VMs run the filter's other shell, which the program is linked with.
+const NATIVE: &str = "WEIR_FILTER_NATIVE";
 
 static MODULE: OnceLock<Module> = OnceLock::new();
 
 /// The module, compiled once: the one in [`module_file`], unless [`load`] has named another before.
 pub fn module() -> &'static Module {
-    MODULE.get_or_init(|| Module::from_file(module_file()).expect("the module is one"))
+    MODULE.get_or_init(|| match std::env::var_os(NATIVE) {
+        Some(_) => native::module(),
+        None => Module::from_file(module_file()).expect("the module is one"),
+    })
 }
 
 /// Names the file of the module.
@@ -47,6 +53,28 @@ pub fn load(file: &Path) -> Result<(), weir_testkit::Error> {
     let module = Module::from_file(file)?;
     MODULE.get_or_init(|| module);
     Ok(())
+}
+
+/// Whether VMs run the module of WebAssembly. The filter's other shell has one process: its main thread alone keeps
+/// streams, and a worker has a record when it has had a request.
+pub fn is_wasm() -> bool {
+    module().is_wasm()
+}
+
+/// The VM that keeps the streams of a configuration that came to this VM.
+pub fn keeper(vm: usize) -> usize {
+    match is_wasm() {
+        true => vm,
+        false => 0,
+    }
+}
+
+/// The call by which a VM opens a stream.
+pub fn stream_call() -> &'static str {
+    match is_wasm() {
+        true => "proxy_grpc_stream",
+        false => native::OPEN_STREAM,
+    }
 }
 
 /// Where the built module is: `cargo xtask test` says so, and `cargo xtask build-filter` leaves it in the
@@ -179,6 +207,14 @@ impl Proxy {
         };
         let slots = slots.chunks_exact(8).enumerate();
         slots.filter_map(record).collect()
+    }
+
+    /// How many VMs have told of themselves where so many of the workers had a request.
+    pub fn telling(&self, asked: usize) -> usize {
+        match is_wasm() {
+            true => self.vms.len(),
+            false => 1 + asked,
+        }
     }
 
     /// Requests in flight at a host, over all VMs.

@@ -27,24 +27,6 @@ fn counters(proxy: &Proxy, address: &str) -> HostRecord {
 }
 
 #[test]
-fn what_comes_of_an_answer_after_its_headers_does_not_enter_the_vm() {
-    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
-    let (vm, open) = (proxy.worker(), ask(proxy.worker(), "key"));
-    open.response_open([(":status", "200")]).unwrap();
-    (0..100).for_each(|_| _ = open.response_body("a part", false).unwrap());
-    open.response_trailers([("grpc-status", "0")]).unwrap();
-    assert_eq!(open.response_body_sent(), "a part".repeat(100).as_bytes());
-    open.finish().unwrap();
-    for entered in ["response_headers", "log", "delete"] {
-        assert!(vm.fuel_of(&format!("proxy_on_{entered}")) > 0, "{entered}");
-    }
-    for not_entered in ["response_body", "response_trailers", "done"] {
-        let fuel = vm.fuel_of(&format!("proxy_on_{not_entered}"));
-        assert_eq!(fuel, 0, "{not_entered}");
-    }
-}
-
-#[test]
 fn every_ending_takes_the_request_out_of_those_in_flight() {
     let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
     let open: Vec<_> = (0..6).map(|_| ask(proxy.worker(), "key")).collect();

@@ -212,7 +212,7 @@ fn assert_shed(vm: &Vm) {
     let request = ask(vm, "key");
     assert_eq!(request.action(), Action::Pause);
     let reply = request.local_reply().expect("answered by the filter");
-    assert_eq!((reply.status, reply.grpc_status), (429, Some(8)));
+    assert_eq!(reply.status, 429);
     assert_eq!(reply.details, "weir_overloaded");
     let after: u64 = reply.headers.get("retry-after").unwrap().parse().unwrap();
     assert!(
@@ -221,6 +221,28 @@ fn assert_shed(vm: &Vm) {
     );
     assert_eq!(request.reason(), "overloaded");
     request.finish().unwrap();
+}
+
+#[test]
+fn a_call_by_grpc_that_no_host_admits_ends_with_resource_exhausted() {
+    let proxy = Proxy::with(RULES, &[breaker(vec![busy(A, 30, 20)], 1)]);
+    for (content_type, expected) in [
+        ("application/grpc", ("200", Some("8"))),
+        ("application/grpc+proto", ("200", Some("8"))),
+        ("application/json", ("429", None)),
+    ] {
+        let call = request(proxy.worker(), &[("content-type", content_type)]);
+        let status = call.response_header(":status").unwrap();
+        let grpc_status = call.response_header("grpc-status");
+        assert_eq!(
+            (&*status, grpc_status.as_deref()),
+            expected,
+            "{content_type}"
+        );
+        assert!(call.response_header("retry-after").is_some());
+        assert_eq!(call.reason(), "overloaded");
+        call.finish().unwrap();
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use weir_testkit::Host;
 
 use weir_harness::{
-    A, CONTROL, Proxy, RULES, SHARING, TICKS, milliseconds, resource, table, up, vm,
+    A, CONTROL, Proxy, RULES, SHARING, TICKS, keeper, milliseconds, resource, stream_call, table,
+    up, vm,
 };
 
 const ABORTED: u32 = 10;
@@ -35,57 +36,6 @@ fn one_vm_of_three_opens_one_stream_of_each_kind() {
     assert_eq!(opened(&proxy), 1, "and it stays open");
 }
 
-fn process_of(proxy: &Proxy) -> String {
-    let streams = proxy.vms.iter().flat_map(weir_testkit::Vm::grpc_streams);
-    let told = streams.map(|stream| {
-        let metadata = &stream.request().initial_metadata;
-        metadata.get("x-weir-process").expect("told")
-    });
-    let told: BTreeSet<_> = told.collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    told.into_iter().next().unwrap()
-}
-
-#[test]
-fn every_stream_tells_the_process_that_it_is_of() {
-    let mut proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
-    assert_eq!(proxy.streams("weir.v1.Reports").len(), 1);
-    let process = process_of(&proxy);
-    proxy.vms.remove(0);
-    proxy.run(milliseconds(1_200));
-    assert_eq!(process_of(&proxy), process, "another owner in one process");
-    let other = Proxy::on(Host::with_seed(7), 1, RULES);
-    other.run(TICKS);
-    assert_ne!(process_of(&other), process);
-}
-
-#[test]
-fn another_vm_takes_over_when_the_owner_falls_silent_for_a_lease() {
-    let mut proxy = Proxy::start(RULES);
-    proxy.run(milliseconds(200));
-    proxy.vms.remove(0);
-    proxy.run(milliseconds(400));
-    assert_eq!(proxy.owner(), None, "the lease still holds");
-    proxy.run(milliseconds(700));
-    assert!(proxy.owner().is_some());
-    proxy.ads();
-}
-
-#[test]
-fn an_owner_that_comes_back_after_its_lease_gives_up_its_streams() {
-    let host = Host::new();
-    let proxy = Proxy::on(host.clone(), 1, RULES);
-    proxy.run(TICKS);
-    assert!(proxy.has_ads());
-    // The clock goes on without its ticks; then another VM ticks first.
-    host.clock().advance(milliseconds(2_000));
-    let late = vm(&host, RULES).start().unwrap();
-    late.tick().unwrap();
-    assert_eq!(late.grpc_streams().len(), 1);
-    proxy.vms[0].tick().unwrap();
-    assert!(!proxy.has_ads());
-}
-
 #[test]
 fn a_newer_configuration_takes_the_lease_at_once() {
     let proxy = Proxy::start(RULES);
@@ -93,10 +43,10 @@ fn a_newer_configuration_takes_the_lease_at_once() {
     let newer = r#"{"clusters":{"rules":{}},"debug":true}"#;
     proxy.vms[2].configure(newer).unwrap();
     proxy.run(TICKS);
-    assert_eq!(proxy.owner(), Some(2));
+    assert_eq!(proxy.owner(), Some(keeper(2)));
     proxy.ads();
     proxy.run(milliseconds(5_000));
-    assert_eq!(proxy.owner(), Some(2));
+    assert_eq!(proxy.owner(), Some(keeper(2)));
     assert_eq!(opened(&proxy), 2);
 }
 
@@ -119,14 +69,13 @@ fn going_back_to_an_older_configuration_makes_it_the_newest() {
 }
 
 #[test]
-fn the_end_of_the_owners_root_frees_the_lease_at_once() {
+fn the_same_configuration_once_more_has_streams_within_two_ticks() {
     let proxy = Proxy::start(RULES);
     proxy.run(milliseconds(200));
-    let root = proxy.vms[0].roots()[0];
-    proxy.vms[0].retire(root).unwrap();
-    assert!(!proxy.has_ads(), "its streams are closed");
-    proxy.run(milliseconds(50));
-    assert!(proxy.owner().is_some());
+    proxy.vms[0].configure(RULES).unwrap();
+    proxy.run(TICKS);
+    proxy.ads();
+    assert_eq!(opened(&proxy), 2, "the newer root's");
 }
 
 #[test]
@@ -256,7 +205,7 @@ fn with_tables_to_choose_by_a_missing_control_cluster_is_tried_again_less_and_le
             proxy.run(milliseconds(50));
             let calls = proxy.vms.iter().map(|vm| vm.host_calls_of("proxy_on_tick"));
             calls
-                .filter_map(|calls| calls.get("proxy_grpc_stream").copied())
+                .filter_map(|calls| calls.get(stream_call()).copied())
                 .sum::<u64>()
         };
         (0..milliseconds_of_it / 50).map(|_| tick()).sum::<u64>()
@@ -333,6 +282,10 @@ fn without_a_control_cluster_nothing_is_opened_and_envoy_chooses() {
     assert!(!proxy.has_ads());
     let with = proxy.vms[1].configure(RULES).unwrap();
     proxy.run(milliseconds(200));
-    assert_eq!(proxy.owner(), Some(1), "it does not keep others from it");
+    assert_eq!(
+        proxy.owner(),
+        Some(keeper(1)),
+        "it does not keep others from it"
+    );
     proxy.vms[1].retire(with).unwrap();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The built module under weir-testkit: a fake Envoy of several VMs, with the tests in weir-control's place.
+//! The filter under weir-testkit: a fake Envoy of several VMs, with the tests in weir-control's place. The VMs run the
+//! built module; where `WEIR_FILTER_NATIVE` is set, the filter's other shell.
 
 mod answers;
 mod any_events;
@@ -13,10 +14,9 @@ mod headers;
 mod hedging;
 mod heed;
 mod holding;
-mod interrupted;
 mod lease;
 mod reference;
 mod refusals;
-mod releases;
 mod reports;
 mod tables;
+mod wasm;

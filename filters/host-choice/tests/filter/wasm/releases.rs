@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two releases of the filter in one Envoy, as while new code is taken: both have the same shared data.
 
-use prost::Message;
 use weir_harness::{
     A, Ads, B, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, ask, milliseconds, module_file,
-    of_type, resource, table, up,
+    resource, table, up,
 };
-use weir_tables::{HOST_TABLE_TYPE, v1};
+use weir_tables::v1;
 use weir_testkit::{Host, Module, Vm};
+
+use crate::tables::with_new_field;
 
 /// A release with another layout of shared data: the number in each key is its only difference.
 fn other_layout() -> Module {
@@ -89,42 +90,6 @@ fn a_release_with_another_layout_neither_reads_nor_changes_what_the_old_one_wrot
     ads.accepts(&[resource(&table(8, up(&[B])))]);
     back.run(TICKS);
     assert_eq!(ask(back.worker(), "key").first(), B);
-}
-
-/// A field that no release has yet: number 2047, a varint.
-const NEW_FIELD: [u8; 3] = [0xf8, 0x7f, 0x01];
-
-fn with_new_field(message: &impl Message) -> Vec<u8> {
-    let mut bytes = message.encode_to_vec();
-    bytes.extend(NEW_FIELD);
-    bytes
-}
-
-#[test]
-fn a_table_of_a_newer_weir_control_is_taken_and_reaches_every_vm() {
-    let proxy = Proxy::start(RULES);
-    proxy.run(TICKS);
-    let newer = with_new_field(&table(1, up(&[A])));
-    let ads = proxy.ads();
-    ads.accepts(&[of_type(HOST_TABLE_TYPE, "rules".into(), newer.clone())]);
-    proxy.run(TICKS);
-    assert_eq!(ask(proxy.worker(), "key").first(), A);
-    let kept = proxy.shared("table/rules").unwrap();
-    assert!(
-        kept.ends_with(&newer),
-        "as it came: a newer VM reads all of it"
-    );
-}
-
-#[test]
-fn a_policy_that_only_a_newer_filter_knows_is_refused_and_the_last_good_table_stays() {
-    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
-    let mut newer = table(2, up(&[B]));
-    newer.policy.as_mut().unwrap().selection = 99;
-    let refusal = proxy.ads().refuses(&[resource(&newer)]);
-    assert!(refusal.contains("policy.selection: 99"), "{refusal}");
-    proxy.run(TICKS);
-    assert_eq!(ask(proxy.worker(), "key").first(), A);
 }
 
 #[test]
