@@ -8,30 +8,18 @@ use weir_reference::RENEW;
 use weir_stage::command::Run;
 
 use crate::test::licences;
+use crate::test::whole_envoys::Shell;
 use crate::workspace::Workspace;
 use crate::{build_filter, sizes};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let filter = build_filter::run(workspace)?;
-    workspace
-        .cargo()
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            "weir-filter",
-            "--test",
-            "filter",
-        ])
-        .args([
-            "--",
-            "--exact",
-            "cost::fuel_and_host_calls_are_those_that_are_kept",
-        ])
-        .arg("--nocapture")
-        .env("WEIR_FILTER_WASM", &filter)
-        .env(RENEW, "1")
-        .shown()?;
+    costs(workspace, Shell::Wasm, &filter)?;
+    costs(
+        workspace,
+        Shell::Native,
+        &build_filter::native_debug(workspace)?,
+    )?;
     workspace
         .cargo()
         .args(["test", "--quiet", "--package", "xtask", "--"])
@@ -44,6 +32,18 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     licences::keep(workspace)?;
     println!("keep: `git diff` shows what changed: say why where you commit it");
     Ok(())
+}
+
+/// What requests cost in a shell of the filter.
+fn costs(workspace: &Workspace, shell: Shell, filter: &Path) -> Result<()> {
+    const TEST: &str = "cost::fuel_and_host_calls_are_those_that_are_kept";
+    workspace
+        .cargo()
+        .args(["test", "--quiet", "--package", "weir-filter"])
+        .args(["--test", "filter", "--", "--exact", TEST, "--nocapture"])
+        .env(shell.variable(), filter)
+        .env(RENEW, "1")
+        .shown()
 }
 
 /// COMMANDS.md, CONFIGURATION.md and METRICS.md of the programs.

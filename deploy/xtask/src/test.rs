@@ -10,7 +10,7 @@ mod native;
 mod set_up;
 mod suite;
 mod summary;
-mod whole_envoys;
+pub(crate) mod whole_envoys;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;

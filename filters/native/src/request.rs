@@ -52,7 +52,11 @@ impl InEnvoy {
 
     fn is_grpc(&self) -> bool {
         let headers = self.headers(Map::Request);
-        headers.is_ok_and(|headers| headers.get("content-type").is_some_and(trailers_only::is_grpc))
+        headers.is_ok_and(|headers| {
+            headers
+                .get("content-type")
+                .is_some_and(trailers_only::is_grpc)
+        })
     }
 
     /// Sets a header of an answer that Envoy does not have yet; says whether there is one.

@@ -24,13 +24,14 @@ pub(super) const ONE_OF_EACH: [&str; 8] = [
 
 /// What the tests find the filter by.
 #[derive(Clone, Copy)]
-pub(super) enum Shell {
+pub(crate) enum Shell {
     Wasm,
     Native,
 }
 
 impl Shell {
-    fn variable(self) -> &'static str {
+    /// By this variable.
+    pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::Wasm => "WEIR_FILTER_WASM",
             Self::Native => "WEIR_FILTER_NATIVE",
