@@ -100,6 +100,11 @@ impl Header {
         }
     }
 
+    fn all(headers: &[(String, String)]) -> Vec<Self> {
+        let header = |(name, value): &(String, String)| Self::of(name, value.as_bytes());
+        headers.iter().map(header).collect()
+    }
+
     /// # Safety
     /// As [`Buffer::as_slice`].
     pub(crate) unsafe fn pair<'a>(&self) -> (&'a [u8], &'a [u8]) {
@@ -234,9 +239,7 @@ impl Filter {
         body: &str,
         details: &str,
     ) {
-        let headers = headers.iter();
-        let headers = headers.map(|(name, value)| Header::of(name, value.as_bytes()));
-        let headers: Vec<_> = headers.collect();
+        let headers = Header::all(headers);
         // SAFETY: all texts outlive the call.
         unsafe {
             envoy_dynamic_module_callback_http_send_response(
@@ -252,9 +255,7 @@ impl Filter {
 
     /// Answers the request with these headers alone, `:status` among them; hooks may come before this returns.
     pub(crate) fn respond_as_it_is(self, headers: &[(String, String)]) {
-        let headers = headers.iter();
-        let headers = headers.map(|(name, value)| Header::of(name, value.as_bytes()));
-        let headers: Vec<_> = headers.collect();
+        let headers = Header::all(headers);
         // SAFETY: all texts outlive the call.
         unsafe {
             envoy_dynamic_module_callback_http_send_response_headers(

@@ -90,6 +90,18 @@ impl Callout {
 }
 
 impl Callouts {
+    /// A stream of a root is open from now on, by this token.
+    pub(crate) fn open_stream(&mut self, root: u32, request: GrpcRequest, token: u32) {
+        let stream = OpenStream {
+            root,
+            request,
+            sent: Vec::new(),
+            half_closed: false,
+            remote_closed: false,
+        };
+        self.streams.insert(token, stream);
+    }
+
     pub(crate) fn next_token(&mut self, kind: Callout) -> u32 {
         self.opened[kind as usize] += 4;
         self.opened[kind as usize] + kind as u32

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::abi::{Direction, LogLevel, MapType};
-use crate::callout::{Callout, GrpcRequest, OpenStream};
+use crate::callout::{Callout, GrpcRequest};
 use crate::headers::Headers;
 use crate::metrics::Kind;
 use crate::property;
@@ -143,15 +143,9 @@ impl<'a> Calls<'a> {
             return None;
         }
         drop(upstreams);
-        let token = self.state.callouts.next_token(Callout::GrpcStream);
-        let stream = OpenStream {
-            root,
-            request,
-            sent: Vec::new(),
-            half_closed: false,
-            remote_closed: false,
-        };
-        self.state.callouts.streams.insert(token, stream);
+        let callouts = &mut self.state.callouts;
+        let token = callouts.next_token(Callout::GrpcStream);
+        callouts.open_stream(root, request, token);
         Some(token)
     }
 

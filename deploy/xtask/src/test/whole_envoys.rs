@@ -10,7 +10,7 @@ use crate::packages::Packages;
 use crate::test::suite::binary::{self, Binary};
 use crate::workspace::Workspace;
 
-/// One test of each kind: tables, held and shed requests, bodies, bounces, retries, loss of weir-control.
+/// One test of each kind, by day: tables, held and shed requests, bodies, bounces, retries, loss of weir-control.
 pub(super) const ONE_OF_EACH: [&str; 9] = [
     "standalone::",
     "bodies::a_body_that_comes_late",

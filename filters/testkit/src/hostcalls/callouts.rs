@@ -7,8 +7,9 @@ use wasmtime::Linker;
 
 use super::host_function;
 use crate::abi::Status;
-use crate::callout::{Callout, GrpcRequest, HttpCallRequest, OpenCall, OpenHttpCall, OpenStream};
-use crate::callout::{Target, target};
+use crate::callout::{
+    Callout, GrpcRequest, HttpCallRequest, OpenCall, OpenHttpCall, Target, target,
+};
 use crate::guest::{Answer, Failure, Guest};
 use crate::headers::Headers;
 use crate::state::{After, State};
@@ -135,14 +136,7 @@ fn grpc_stream(
     )?;
     let id = grpc_open(guest.state(), Callout::GrpcStream, &request)?;
     let root = guest.state().root_id();
-    let stream = OpenStream {
-        root,
-        request,
-        sent: Vec::new(),
-        half_closed: false,
-        remote_closed: false,
-    };
-    guest.state().callouts.streams.insert(id, stream);
+    guest.state().callouts.open_stream(root, request, id);
     Ok(guest.write_u32(token, id)?)
 }
 
