@@ -489,17 +489,20 @@ pub(crate) fn sum(page: &str, start: &str) -> Option<f64> {
     values.reduce(|sum, value| sum + value)
 }
 
-/// Envoys before 1.39 have the filter's metrics among those of the cluster whose attempts it looks after, and the label
-/// in the name: as newer ones have them.
+/// Envoys before 1.39 have the filter's metrics among those of the cluster whose attempts it looks after: as newer ones
+/// have them.
 fn renamed(line: &str) -> Cow<'_, str> {
     let as_now = || {
         let (name, rest) = line
             .strip_prefix("envoy_cluster_wasmcustom_")?
             .split_once('{')?;
-        let (_cluster, count) = rest.split_once('}')?;
-        Some(match *name.split("___").collect::<Vec<_>>() {
-            [name, label, value, ""] => format!("{name}{{{label}=\"{value}\"}}{count}"),
-            _ => format!("{name}{count}"),
+        let (labels, count) = rest.split_once('}')?;
+        let labels = labels.split(',');
+        let own = labels.filter(|label| !label.starts_with("envoy_cluster_name="));
+        let own: Vec<_> = own.collect();
+        Some(match own.as_slice() {
+            [] => format!("{name}{count}"),
+            own => format!("{name}{{{}}}{count}", own.join(",")),
         })
     };
     as_now().map_or(Cow::Borrowed(line), Cow::Owned)

@@ -27,7 +27,7 @@ pub fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value>) -> V
         "admin": {"address": address(FREE_PORT)},
         "stats_config": {"stats_tags": [{
             "tag_name": "reason",
-            "regex": r"^wasmcustom\.weir_.*?(;\.;reason=\.=(.*?);\.;)",
+            "regex": r"(?:^|\.)wasmcustom\.weir_.*?(;\.;reason=\.=(.*?);\.;)",
         }]},
         // The dynamic module's metrics are called as those of the module of WebAssembly.
         "layered_runtime": {"layers": [{"name": "static", "static_layer": {
