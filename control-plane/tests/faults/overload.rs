@@ -7,29 +7,26 @@ use crate::client::{Answer, Headers};
 use crate::load::Load;
 use crate::world::{Plan, World};
 
-/// Requests a second. Each needs 20 ms of a core, so two cores do 100: where the machine is so busy that each request is
-/// sent late, it is too much still.
-const RATE: u32 = 300;
-
-/// One request in ten is important.
+/// One request in twenty is important. Each needs 60 ms of a core: 150 a second are four times what two cores do, and
+/// too much still where the machine is so busy that they are sent late.
 fn mixed(number: usize) -> Headers {
     let priority = if is_important(number) { "high" } else { "low" };
     vec![
         ("x-weir-key", format!("k{}", number % 20)),
         ("x-weir-priority", priority.to_owned()),
-        ("x-emulate-run-us", "20000".to_owned()),
+        ("x-emulate-run-us", "60000".to_owned()),
     ]
 }
 
 fn is_important(number: usize) -> bool {
-    number.is_multiple_of(10)
+    number.is_multiple_of(20)
 }
 
-/// Two hosts that are asked for three times what they can do, and 150 requests were shed.
+/// Two hosts that are asked for four times what they can do, and 150 requests were shed.
 async fn overloaded() -> (World, Load) {
     let rules = json!({
         "policy": {"overload": "dagor"},
-        "dagor": {"target": "100ms", "window": "300ms"},
+        "dagor": {"target": "300ms", "window": "500ms"},
     });
     // Room for the whole load at one host: only admission is to refuse anything.
     let plan = Plan::workers(2, &["--cores", "1", "--max-queued", "200"]);
@@ -37,7 +34,7 @@ async fn overloaded() -> (World, Load) {
         .with(json!({"clusters": {"rules": rules}}))
         .start()
         .await;
-    let load = Load::start(world.egress, RATE, mixed);
+    let load = Load::start(world.egress, 150, mixed);
     let enough = |answers: &[Answer]| answers.iter().filter(shed).count() >= 150;
     load.until("shed requests", 0, enough).await;
     (world, load)
