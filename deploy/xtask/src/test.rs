@@ -58,7 +58,7 @@ enum Step {
     Doc,
     /// All tests
     Test,
-    /// Whole Envoys with the filter as a dynamic module: some tests by day, all with `--nightly`
+    /// The filter as a dynamic module: its own tests, and of whole Envoys some by day, all with `--nightly`
     Native,
     /// The filter in other releases of Envoy than the pinned one; only with `--nightly` or by name
     Envoys,
