@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Only tests whose name contains this
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
-    /// Only the tests of this package
+    /// Only the tests of this package, and no other step unless `--only` names it
     #[arg(long, short, value_name = "NAME")]
     package: Option<String>,
     /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
@@ -83,8 +83,13 @@ enum Step {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let mut summary = Summary::default();
     let mut report = None;
+    let only = match (args.only.as_slice(), &args.package) {
+        // The other steps are the workspace's.
+        ([], Some(_)) => &[Step::Test],
+        (only, _) => only,
+    };
     for step in Step::value_variants() {
-        if !args.only.is_empty() && !args.only.contains(step) {
+        if !only.is_empty() && !only.contains(step) {
             continue;
         }
         match step {
