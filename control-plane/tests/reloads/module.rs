@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use weir_harness::with_layout;
+
 use crate::steady::Steady;
 use crate::tools;
 use crate::world::Plan;
@@ -63,7 +65,7 @@ async fn a_build_with_another_layout_of_shared_data_serves_without_tables_until_
     let mut world = Plan::workers(3, &[]).filter(file.clone()).start().await;
     let load = Steady::start(world.egress).await;
     let before = world.envoy_metric(CREATED).await.unwrap();
-    replace(&file, &with_layout(b"weir/2/"));
+    replace(&file, &with_layout(build(9), b"weir/2/"));
     world
         .until_envoy(CREATED, |created| created >= before + 3.0)
         .await;
@@ -77,18 +79,4 @@ async fn a_build_with_another_layout_of_shared_data_serves_without_tables_until_
     world
         .until_control("weir_xds_streams{kind=\"weir\"}", |streams| streams == 1.0)
         .await;
-}
-
-fn with_layout(prefix: &[u8; 7]) -> Vec<u8> {
-    let mut module = build(9);
-    let places = module.windows(7).enumerate();
-    let places: Vec<_> = places
-        .filter(|(_, bytes)| bytes == b"weir/1/")
-        .map(|(place, _)| place)
-        .collect();
-    assert!(!places.is_empty(), "the keys are spelt otherwise");
-    for place in places {
-        module[place..place + 7].copy_from_slice(prefix);
-    }
-    module
 }

@@ -91,6 +91,20 @@ pub fn module_file() -> PathBuf {
     left.unwrap_or_else(|| weir_needs::provided_or_end(VARIABLE))
 }
 
+/// The module of a release with another layout of shared data: what keys of it begin with is its only difference.
+pub fn with_layout(mut module: Vec<u8>, keys: &[u8; 7]) -> Vec<u8> {
+    let places = module.windows(keys.len()).enumerate();
+    let places: Vec<_> = places
+        .filter(|(_, bytes)| bytes == b"weir/1/")
+        .map(|(place, _)| place)
+        .collect();
+    assert!(!places.is_empty(), "the keys are spelt otherwise");
+    for place in places {
+        module[place..place + keys.len()].copy_from_slice(keys);
+    }
+    module
+}
+
 /// That long.
 pub const fn milliseconds(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)

@@ -3,7 +3,7 @@
 
 use weir_harness::{
     A, Ads, B, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, ask, milliseconds, module_file,
-    resource, table, up,
+    resource, table, up, with_layout,
 };
 use weir_tables::v1;
 use weir_testkit::{Host, Module, Vm};
@@ -12,17 +12,8 @@ use crate::tables::with_new_field;
 
 /// A release with another layout of shared data: the number in each key is its only difference.
 fn other_layout() -> Module {
-    let mut bytes = std::fs::read(module_file()).unwrap();
-    let places = bytes.windows(7).enumerate();
-    let places: Vec<_> = places
-        .filter(|(_, bytes)| bytes == b"weir/1/")
-        .map(|(place, _)| place)
-        .collect();
-    assert!(!places.is_empty(), "the keys are spelt otherwise");
-    for place in places {
-        bytes[place + 5] = b'2';
-    }
-    Module::from_bytes(&bytes).unwrap()
+    let module = std::fs::read(module_file()).unwrap();
+    Module::from_bytes(&with_layout(module, b"weir/2/")).unwrap()
 }
 
 fn vm_of(host: &Host, module: &Module) -> Vm {
