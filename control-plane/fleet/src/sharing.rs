@@ -177,11 +177,11 @@ mod tests {
                 ..Figures::default()
             };
             for known in [Cores::Known(cores), Cores::AtLeast(cores)] {
-            prop_assert_eq!(&moved(&figures, 0, known), &figures);
-            let moved = moved(&figures, change, known);
-            let waiting = moved.waiting();
-            prop_assert!(waiting.abs_diff(waited.into()) <= change.unsigned_abs());
-            prop_assert!(moved.busy_cores.unwrap() <= cores);
+                prop_assert_eq!(&moved(&figures, 0, known), &figures);
+                let moved = moved(&figures, change, known);
+                let waiting = moved.waiting();
+                prop_assert!(waiting.abs_diff(waited.into()) <= change.unsigned_abs());
+                prop_assert!(moved.busy_cores.unwrap() <= cores);
             }
         }
 

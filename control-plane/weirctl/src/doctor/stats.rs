@@ -66,13 +66,25 @@ mod tests {
             {"name": "wasmcustom.weir_held_total;.;reason=.=shed;.;", "value": 3},
             {"name": "wasmcustom.weir_held_total_of_others", "value": 7},
             {"name": "wasmcustom.weir_bounces_total", "value": 5},
-            {"name": "cluster.rules.wasmcustom.weir_held_total;.;reason=.=sent;.;", "value": 4},
             {"histograms": {}},
         ]});
         let stats = Stats::parse(&stats);
-        assert_eq!(stats.filter("weir_held_total"), 9);
+        assert_eq!(stats.filter("weir_held_total"), 5);
         assert_eq!(stats.filter_with("weir_held_total", "shed"), 3);
         assert_eq!(stats.filter("weir_bounces_total"), 5);
         assert_eq!(stats.get("nothing"), None);
+    }
+
+    #[test]
+    fn what_older_envoys_count_for_a_cluster_is_the_filters() {
+        let stats = json!({"stats": [
+            {"name": "cluster.a.wasmcustom.weir_held_total;.;reason=.=sent;.;", "value": 4},
+            {"name": "cluster.b.wasmcustom.weir_held_total;.;reason=.=sent;.;", "value": 2},
+            {"name": "cluster.b.upstream_rq_total", "value": 7},
+        ]});
+        let stats = Stats::parse(&stats);
+        assert_eq!(stats.filter("weir_held_total"), 6);
+        assert_eq!(stats.filter_with("weir_held_total", "sent"), 6);
+        assert_eq!(stats.get("cluster.b.upstream_rq_total"), Some(7));
     }
 }

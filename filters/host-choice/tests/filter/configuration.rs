@@ -3,7 +3,7 @@
 
 use weir_testkit::{Error, LogLevel};
 
-use weir_harness::{A, Chosen, Proxy, RULES, ask, table, up};
+use weir_harness::{A, Chosen, Proxy, RULES, ask, keeper, table, up};
 
 #[test]
 fn each_bad_configuration_is_refused_with_field_and_reason_and_the_old_one_goes_on() {
@@ -99,9 +99,9 @@ fn each_bad_configuration_is_refused_with_field_and_reason_and_the_old_one_goes_
 fn no_configuration_is_the_default_one() {
     for configuration in ["", "{}", " \n"] {
         let proxy = Proxy::start(configuration);
-        // A worker may be woken while it has requests alone.
-        let main = &proxy.vms[0];
-        let tick = main.tick_period(main.roots()[0]);
+        // A worker of the other shell is woken only while it has requests.
+        let vm = &proxy.vms[keeper(2)];
+        let tick = vm.tick_period(vm.roots()[0]);
         assert_eq!(tick, Some(std::time::Duration::from_millis(50)));
         proxy.run(weir_harness::TICKS);
         assert!(proxy.ads().requests().is_empty(), "nothing is wanted");
