@@ -68,6 +68,8 @@ struct Target {
     kind: Vec<String>,
     /// Whether `cargo test` plays it without being told its name.
     test: bool,
+    /// Whether it may have examples in its documentation, which are tests.
+    doctest: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -140,6 +142,12 @@ impl Packages {
             .collect()
     }
 
+    /// Whether one package, or any, may have examples in its documentation. Without a library to look in, Cargo fails.
+    pub(crate) fn has_documentation(&self, package: Option<&str>) -> bool {
+        let mut targets = self.chosen(package).flat_map(|written| &written.targets);
+        targets.any(|target| target.doctest)
+    }
+
     /// What the tests of one package need, or those of all.
     pub(crate) fn needs(&self, package: Option<&str>) -> Result<BTreeSet<Need>> {
         let mut chosen = self.chosen(package).peekable();
@@ -160,9 +168,9 @@ mod tests {
 
     const TWO: &str = r#"{"packages": [
         {"name": "plain", "manifest_path": "/p/Cargo.toml", "metadata": null, "targets": [
-            {"name": "plain", "kind": ["lib"], "test": false},
-            {"name": "long", "kind": ["test"], "test": false},
-            {"name": "short", "kind": ["test"], "test": true}]},
+            {"name": "plain", "kind": ["lib"], "test": false, "doctest": true},
+            {"name": "long", "kind": ["test"], "test": false, "doctest": false},
+            {"name": "short", "kind": ["test"], "test": true, "doctest": false}]},
         {"name": "meshed", "manifest_path": "/m/Cargo.toml", "metadata": {"weir": {"needs": ["consul", "envoy"]}}}
     ]}"#;
 
@@ -183,6 +191,14 @@ mod tests {
         assert_eq!(packages.left_out(None), ["long"]);
         assert_eq!(packages.left_out(Some("plain")), ["long"]);
         assert!(packages.left_out(Some("meshed")).is_empty());
+    }
+
+    #[test]
+    fn a_package_without_a_library_has_no_examples_in_its_documentation() {
+        let packages = Packages::parse(TWO).unwrap();
+        assert!(packages.has_documentation(Some("plain")));
+        assert!(!packages.has_documentation(Some("meshed")));
+        assert!(packages.has_documentation(None));
     }
 
     #[test]

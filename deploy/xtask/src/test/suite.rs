@@ -41,11 +41,13 @@ pub(super) fn run(
     let mut binaries = built(workspace, packages, args)?;
     binaries.sort_by_key(|binary| !binary.slow);
     let mut jobs: Vec<Job> = binaries.iter().map(|binary| job(binary, args)).collect();
-    jobs.push(Job {
-        name: "documentation".into(),
-        command: documentation(workspace, args),
-        alone: false,
-    });
+    if packages.has_documentation(args.package.as_deref()) {
+        jobs.push(Job {
+            name: "documentation".into(),
+            command: documentation(workspace, args),
+            alone: false,
+        });
+    }
     for job in &mut jobs {
         environment(&mut job.command, args, set_up);
     }
