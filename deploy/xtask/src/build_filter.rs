@@ -58,11 +58,10 @@ pub(crate) fn native_no_op(workspace: &Workspace) -> Result<PathBuf> {
     build_native(workspace, "weir-bench-no-op")
 }
 
-/// The same as tests have programs, which is built with them.
+/// The same as tests have programs, and built with them: of its package alone it would have other features, and as a
+/// library that C programs load has no sum in its name, all that depends on the filter would be built anew after it.
 pub(crate) fn native_debug(workspace: &Workspace) -> Result<PathBuf> {
-    let mut command = workspace.cargo();
-    command.args(["build", "--package", "weir-native", "--lib"]);
-    command.shown()?;
+    workspace.build_programs()?;
     Ok(workspace.target.join("debug").join("libweir_native.so"))
 }
 

@@ -104,11 +104,11 @@ impl Workspace {
         Ok(command)
     }
 
-    /// Builds every program and example for development, with the same choice of packages each time: another choice
-    /// has other features, and Cargo builds anew what has other features.
+    /// Builds every library, program and example for development, with the same choice of packages each time: another
+    /// choice has other features, and Cargo builds anew what has other features.
     pub(crate) fn build_programs(&self) -> Result<()> {
         self.cargo()
-            .args(["build", "--workspace", "--bins", "--examples"])
+            .args(["build", "--workspace", "--lib", "--bins", "--examples"])
             .shown()
     }
 
