@@ -87,7 +87,8 @@ pub async fn run(
         answered_at: now,
         lapsed_at: None,
         put_down: 0,
-        told: None,
+        complains: None,
+        is_told: true,
     };
     candidate.run(configs, deposed, shutdown).await;
 }
@@ -117,8 +118,10 @@ struct Candidate {
     lapsed_at: Option<Instant>,
     /// How many leaders it has put down.
     put_down: u32,
-    /// What was last complained of.
-    told: Option<String>,
+    /// What is complained of.
+    complains: Option<String>,
+    /// Whether who takes news has been told that.
+    is_told: bool,
 }
 
 impl Candidate {
@@ -141,9 +144,9 @@ impl Candidate {
                 biased;
                 () = shutdown.cancelled() => break,
                 // Before all news: who was frozen knows first that it has been away.
-                () = until(lapses) => self.lapse().await,
-                done = pending(&mut self.doing) => self.done(done).await,
-                reading = &mut self.read => self.reads(reading).await,
+                () = until(lapses) => self.lapse(),
+                done = pending(&mut self.doing) => self.done(done),
+                reading = &mut self.read => self.reads(reading),
                 Ok(()) = configs.changed() => {
                     let config = configs.borrow_and_update().clone();
                     self.renew(config.replicas.clone());
@@ -151,8 +154,10 @@ impl Candidate {
                 session = deposed.recv() => if let Some(session) = session {
                     self.depose(&session).await;
                 },
-                () = until(alone) => self.take(Event::Silence).await,
+                () = until(alone) => self.take(Event::Silence),
                 () = until(due) => self.begin(Wish::Renew),
+                // The lock does not wait for who takes news. Nobody does at the end.
+                Ok(room) = self.updates.clone().reserve_owned(), if !self.is_told => self.tell(room),
                 () = sleep_until(self.retry_at), if self.is_resting() => {}
             }
         }
@@ -193,11 +198,11 @@ impl Candidate {
         silent.max(patient)
     }
 
-    async fn lapse(&mut self) {
+    fn lapse(&mut self) {
         self.lapsed_at = Some(Instant::now());
         warn!("the lock was not renewed in time: others may take it");
         self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
-        self.take(Event::Lapsed).await;
+        self.take(Event::Lapsed);
     }
 
     fn is_resting(&self) -> bool {
@@ -232,7 +237,7 @@ impl Candidate {
         }));
     }
 
-    async fn done(&mut self, (wish, result): Done) {
+    fn done(&mut self, (wish, result): Done) {
         self.doing = None;
         let now = Instant::now();
         let event = match result {
@@ -249,7 +254,7 @@ impl Candidate {
                     denied,
                     what,
                 };
-                return self.take(failed).await;
+                return self.take(failed);
             }
         };
         if let Event::Opened(_) | Event::Renewed = event {
@@ -263,15 +268,15 @@ impl Candidate {
         if event.outdates_reading() {
             self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
         }
-        self.take(event).await;
+        self.take(event);
     }
 
-    async fn reads(&mut self, reading: Result<Reading, PollError>) {
+    fn reads(&mut self, reading: Result<Reading, PollError>) {
         let lock = self.lock.clone();
         match reading {
             Ok(Reading { index, key }) => {
                 self.read = Box::pin(read(lock, index, BETWEEN));
-                self.take(Event::Read(key)).await;
+                self.take(Event::Read(key));
             }
             Err(error) => {
                 let pause = rand::rng().random_range(0.5..1.5);
@@ -284,7 +289,7 @@ impl Candidate {
                     denied,
                     what,
                 };
-                self.take(failed).await;
+                self.take(failed);
             }
         }
     }
@@ -305,28 +310,30 @@ impl Candidate {
         }
     }
 
-    async fn take(&mut self, event: Event) {
+    fn take(&mut self, event: Event) {
         if self.machine.is_answer(&event) {
             self.answered_at = Instant::now();
         }
         let role = self.machine.on(event);
-        // First of all: what follows waits for who takes news.
         if *self.roles.borrow() != role {
             info!(%role, "role");
             self.since = Instant::now();
             self.roles.send_replace(role);
         }
         let complaint = self.machine.complaint();
-        if self.told.as_deref() != complaint {
+        if self.complains.as_deref() != complaint {
             match complaint {
                 Some(complaint) => warn!(complaint, "the lock of the leader"),
                 None => info!("the lock of the leader is as it should be"),
             }
-            self.told = complaint.map(str::to_owned);
-            let update = Update::Complained(self.told.clone());
-            // Nobody listens at the end.
-            let _ = self.updates.send(update.into()).await;
+            self.complains = complaint.map(str::to_owned);
+            self.is_told = false;
         }
+    }
+
+    fn tell(&mut self, room: mpsc::OwnedPermit<News>) {
+        room.send(Update::Complained(self.complains.clone()).into());
+        self.is_told = true;
     }
 }
 

@@ -238,4 +238,11 @@ async fn what_a_replica_is_does_not_wait_for_who_takes_news() {
     clock.run(Duration::from_secs(1)).await;
     cut.does(Does::Answer);
     assert_eq!(b.follows(&clock, "a").await, 1);
+    // Nobody has taken that it no longer complains, and it goes on.
+    a.shutdown.cancel();
+    a.task.await.unwrap();
+    assert_eq!(b.is(&clock, Role::leads).await.index(), 2);
+    b.shutdown.cancel();
+    b.task.await.unwrap();
+    assert!(fake.spec()["holderIdentity"].is_null());
 }
