@@ -37,8 +37,7 @@ pub(crate) fn envoy(config: &str) -> (String, Vec<String>) {
     if native().is_none() {
         return (config.to_owned(), Vec::new());
     }
-    let mut config: Value = serde_saphyr::from_str(config).unwrap();
-    exchange(&mut config);
+    let mut config = exchanged(config);
     config["layered_runtime"] =
         json!({"layers": [{"name": "static", "static_layer": {NAMES: true}}]});
     // The module cannot ask Envoy for it.
@@ -46,9 +45,17 @@ pub(crate) fn envoy(config: &str) -> (String, Vec<String>) {
     (config.to_string(), vec!["--service-node".to_owned(), node])
 }
 
-/// Puts the dynamic module where a configuration loads one by the other shell's filter.
+/// YAML with the dynamic module where it loads one by the other shell's filter.
+pub(crate) fn exchanged(text: &str) -> Value {
+    let mut value = serde_saphyr::from_str(text).unwrap();
+    exchange(&mut value);
+    value
+}
+
+/// Puts the dynamic module where a configuration loads one by the other shell's filter, or says that one may come.
 fn exchange(value: &mut Value) {
     match value {
+        Value::String(text) if *text == type_of(WASM) => *text = type_of(NATIVE),
         Value::Array(values) => values.iter_mut().for_each(exchange),
         Value::Object(fields) => match filter(fields) {
             Some(native) => *value = native,
@@ -68,10 +75,14 @@ fn filter(fields: &Map<String, Value>) -> Option<Value> {
     let file = &config["vm_config"]["code"]["local"]["filename"];
     (field(Path::new(file.as_str()?)) == "native").then(|| {
         json!({
-            "@type": format!("type.googleapis.com/{NATIVE}"),
+            "@type": type_of(NATIVE),
             "dynamic_module_config": {"module": {"local": {"filename": file}}, "do_not_close": true},
             "filter_name": config["name"],
             "filter_config": config["configuration"],
         })
     })
+}
+
+fn type_of(message: &str) -> String {
+    format!("type.googleapis.com/{message}")
 }

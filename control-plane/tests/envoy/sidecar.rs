@@ -110,6 +110,12 @@ impl Sidecar {
         panic!("waited in vain for {what}\n{}", self.log());
     }
 
+    /// Whether it has this file in its memory.
+    pub(crate) fn maps(&self, file: &Path) -> bool {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap();
+        maps.contains(file.to_str().unwrap())
+    }
+
     /// Whether the process is gone.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()

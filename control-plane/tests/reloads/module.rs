@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use weir_harness::with_layout;
 
+use crate::sidecar::Sidecar;
 use crate::steady::Steady;
-use crate::tools;
-use crate::world::Plan;
+use crate::tools::{self, shell};
+use crate::world::{Plan, sum};
 
 /// VMs that Envoy has made of any module.
 const CREATED: &str = "envoy_wasm_envoy_wasm_runtime_v8_created";
@@ -20,6 +21,28 @@ pub(crate) fn build(number: u8) -> Vec<u8> {
     module.extend(b"build");
     module.push(number);
     module
+}
+
+/// Puts a build for the shell that is tested into the folder, under a name of its own.
+pub(crate) fn put(folder: &Path, number: u8) -> PathBuf {
+    let file = |kind| folder.join(format!("{number}.{kind}"));
+    match shell::native() {
+        Some(module) => {
+            let file = file("so");
+            std::fs::copy(module, &file).unwrap();
+            file
+        }
+        None => {
+            let file = file("wasm");
+            std::fs::write(&file, build(number)).unwrap();
+            file
+        }
+    }
+}
+
+/// VMs that an Envoy has made so far.
+pub(crate) async fn created(sidecar: &Sidecar) -> Option<f64> {
+    sum(&sidecar.page("/stats/prometheus").await?, CREATED)
 }
 
 /// Puts a module in place of another in one step: weir-control may look at any moment.
