@@ -10,6 +10,7 @@ mod native;
 mod set_up;
 mod suite;
 mod summary;
+mod untested;
 pub(crate) mod whole_envoys;
 
 use anyhow::{Result, bail, ensure};

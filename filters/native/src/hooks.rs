@@ -17,9 +17,10 @@ use crate::abi::{self, Configuration, Filter, body_status, headers_status, level
 pub use crate::abi::{Buffer, Header};
 use crate::installed::Installed;
 use crate::streams;
+use crate::tested;
 use crate::worker::{self, Request};
 
-/// What Envoy 1.40 writes of itself. Of another one it says so in its log and goes on.
+/// What Envoy 1.40 writes of itself. Of another text it says so in its log and goes on: see `tested`.
 const ABI: &std::ffi::CStr = c"v0.2.0";
 
 /// Runs a hook; where it panics, the log says so and Envoy gets `otherwise`.
@@ -51,7 +52,15 @@ unsafe fn request(pointer: *const c_void) -> Rc<Request> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
-    ABI.as_ptr()
+    caught("program_init", std::ptr::null(), || {
+        match tested::refusal() {
+            None => ABI.as_ptr(),
+            Some(why) => {
+                abi::log(level::ERROR, &why);
+                std::ptr::null()
+            }
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

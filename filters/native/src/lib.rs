@@ -35,5 +35,6 @@ mod process;
 mod request;
 mod shared;
 mod streams;
+mod tested;
 mod trailers_only;
 mod worker;

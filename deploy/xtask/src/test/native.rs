@@ -8,12 +8,13 @@ use anyhow::{Result, ensure};
 use weir_stage::command::Run;
 
 use crate::test::summary::Outcome;
+use crate::test::untested;
 use crate::test::whole_envoys::{ONE_OF_EACH, Shell, Suites};
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
 
-/// What only the other shell has: VMs that trap, modules that come by weir-control, and files that name one.
-const OTHERS: [&str; 3] = ["crash::", "module::", "watched::"];
+/// What only the other shell has: VMs that trap, and modules that come by weir-control.
+const OTHERS: [&str; 2] = ["crash::", "module::"];
 
 pub(super) fn run(workspace: &Workspace, is_nightly: bool) -> Result<Outcome> {
     let module = build_filter::native_debug(workspace)?;
@@ -23,6 +24,7 @@ pub(super) fn run(workspace: &Workspace, is_nightly: bool) -> Result<Outcome> {
         false => (&["envoy", "faults"], ONE_OF_EACH.to_vec()),
     };
     filter(workspace, &module)?;
+    untested::later(workspace, &envoy, &module)?;
     let suites = Suites::build(workspace, suites)?;
     let failed = suites.run(&envoy, (Shell::Native, &module), &select);
     ensure!(failed.is_empty(), "{} failed", failed.join(", "));
