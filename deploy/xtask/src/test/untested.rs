@@ -25,8 +25,13 @@ struct Verdict {
 
 /// An older Envoy lacks a callback that the module uses.
 pub(super) fn older(workspace: &Workspace, envoy: &Path, module: &Path) -> Result<()> {
+    ensure!(module.is_file(), "{}: no such file", module.display());
     let folder = Temporary::new(&workspace.cache(), "untested")?;
-    judge(&folder.0, envoy, module, false)?.is_refusal("undefined symbol")
+    judge(&folder.0, envoy, module, false)?.is_refusal(&[
+        "undefined symbol",
+        // 1.37 asks the loader for the bare name next, and has the words of that alone.
+        "libweir_native.so not found in any search path",
+    ])
 }
 
 /// A later Envoy has other callbacks. None can be had: the pinned one plays it, of whose callbacks one has another name.
@@ -40,7 +45,7 @@ pub(super) fn later(workspace: &Workspace, envoy: &Path, module: &Path) -> Resul
     fs::write(&later, program)?;
     fs::set_permissions(&later, fs::metadata(envoy)?.permissions())?;
     let refused = judge(&folder.0, &later, module, false)?;
-    refused.is_refusal("this Envoy is not the release that the module was tested with")?;
+    refused.is_refusal(&["this Envoy is not the release that the module was tested with"])?;
     for (envoy, any) in [(&*later, true), (envoy, false)] {
         let Verdict { takes, said } = judge(&folder.0, envoy, module, any)?;
         ensure!(takes, "{}, {ANY}: {any}: {said}", envoy.display());
@@ -49,11 +54,13 @@ pub(super) fn later(workspace: &Workspace, envoy: &Path, module: &Path) -> Resul
 }
 
 impl Verdict {
-    fn is_refusal(&self, why: &str) -> Result<()> {
+    /// With some of these words.
+    fn is_refusal(&self, words: &[&str]) -> Result<()> {
         let Self { takes, said } = self;
         ensure!(
-            !takes && said.contains(why),
-            "the dynamic module is to be refused ({why}), and Envoy said:\n{said}"
+            !takes && words.iter().any(|words| said.contains(words)),
+            "the dynamic module is to be refused ({}), and Envoy said:\n{said}",
+            words.join(" or ")
         );
         Ok(())
     }
