@@ -16,7 +16,8 @@ const CREATED: &str = "envoy_wasm_envoy_wasm_runtime_v8_created";
 /// The filter as another build: the same code, other bytes.
 pub(crate) fn build(number: u8) -> Vec<u8> {
     let mut module = std::fs::read(tools::filter()).unwrap();
-    // A custom section: id 0, its length, and in it the length of its name, the name, and contents.
+    // A custom section: id 0, its length, and in it the length of its name, the name, and contents. Of a dynamic module
+    // nobody reads what is behind its end.
     module.extend([0, 7, 5]);
     module.extend(b"build");
     module.push(number);
@@ -25,19 +26,14 @@ pub(crate) fn build(number: u8) -> Vec<u8> {
 
 /// Puts a build for the shell that is tested into the folder, under a name of its own.
 pub(crate) fn put(folder: &Path, number: u8) -> PathBuf {
-    let file = |kind| folder.join(format!("{number}.{kind}"));
-    match shell::native() {
-        Some(module) => {
-            let file = file("so");
-            std::fs::copy(module, &file).unwrap();
-            file
-        }
-        None => {
-            let file = file("wasm");
-            std::fs::write(&file, build(number)).unwrap();
-            file
-        }
-    }
+    let kind = if shell::native().is_some() {
+        "so"
+    } else {
+        "wasm"
+    };
+    let file = folder.join(format!("{number}.{kind}"));
+    std::fs::write(&file, build(number)).unwrap();
+    file
 }
 
 /// VMs that an Envoy has made so far.
