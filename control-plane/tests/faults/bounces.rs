@@ -218,6 +218,9 @@ async fn where_all_hosts_are_full_the_last_one_named_takes_the_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_route_that_does_not_retry_bounces_shows_one_and_the_log_says_what_to_do() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let stage = Stage::start().await;
     let filter = tools::filter();
     let (xds, first, second) = (
@@ -293,6 +296,9 @@ async fn a_body_goes_on_in_whole_and_one_too_large_to_keep_stays_where_it_is() {
 /// Envoy retries no request whose end it does not have.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_body_comes_late_is_given_back_when_it_is_there() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let stage = Stage::start().await;
     let held = stage.first.fill().await;
     let before = stage.counts().await;

@@ -55,6 +55,9 @@ async fn when_weir_control_is_killed_the_last_tables_serve_until_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_weir_control_is_frozen_the_last_tables_serve_until_it_goes_on() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let (mut world, load) = start().await;
     world.control.as_ref().unwrap().signal("STOP");
     let frozen = load.sent();

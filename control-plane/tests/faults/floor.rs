@@ -90,6 +90,9 @@ async fn a_hosts_file_that_is_emptied_leaves_the_hosts_that_there_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_envoy_ignores_choices_idle_hosts_shed_nothing_and_both_sides_say_so() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let hosts = [
         Host::start().await,
         Host::start().await,

@@ -117,6 +117,9 @@ async fn nobody_notices_that_a_host_leaves_under_load() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_at_a_host_that_leaves_ends_well_and_new_ones_go_elsewhere() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let (first, second) = (Host::start().await, Host::start().await);
     let world = Plan::hosts(vec![first.row(), second.row()]).start().await;
     let caller = world.caller();
@@ -157,6 +160,9 @@ async fn a_request_at_a_host_that_leaves_ends_well_and_new_ones_go_elsewhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_hosts_it_is_envoy_that_says_so_until_there_are_some() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let at_once = serde_json::json!({"clusters": {"rules": {"shrink_after": "0s"}}});
     let world = Plan::workers(2, &[]).with(at_once).start().await;
     let (caller, all) = (world.caller(), world.addresses());
@@ -177,6 +183,9 @@ async fn without_hosts_it_is_envoy_that_says_so_until_there_are_some() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_all_hosts_refuse_connections_weir_control_health_ignored_and_envoy_decides() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let mut world = Plan::workers(2, &[]).start().await;
     for worker in &mut world.workers {
         worker.kill();

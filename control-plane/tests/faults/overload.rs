@@ -67,6 +67,9 @@ async fn a_call_by_grpc_that_is_shed_ends_with_resource_exhausted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_weir_control_that_restarts_in_overload_begins_with_the_levels_in_force() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let (mut world, load) = overloaded().await;
     world.control = None;
     load.next(30).await;

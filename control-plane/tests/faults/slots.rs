@@ -120,6 +120,9 @@ async fn a_request_waits_for_a_busy_host_that_has_its_data_while_another_is_idle
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_waits_no_longer_than_fetching_would_take_and_goes_to_the_idle_host() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let (world, holder) = start().await;
     // Whoever waits at the holder is answered later, however slow the machine is.
     let (first, mut others) = one_is_held(&world, 20 * FETCH).await;

@@ -39,6 +39,9 @@ async fn until_tables_of(world: &World, epoch: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn weir_control_is_replaced_on_its_port() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let mut world = Plan::workers(3, &[]).start().await;
     let load = Steady::start(world.egress).await;
     for _ in 0..3 {

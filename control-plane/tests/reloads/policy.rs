@@ -85,6 +85,9 @@ async fn policies_follow_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn levels_move_by_another_rule() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let dagor = json!({"overload": "dagor"});
     let mut world = Plan::workers(3, &[])
         .with(rules(json!({ "policy": dagor })))
@@ -105,6 +108,9 @@ async fn levels_move_by_another_rule() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cache_contents_move_to_other_shards() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let mut world = Plan::workers(3, &[]).start().await;
     let load = Steady::start(world.egress).await;
     for shards in [16, 1, 8] {

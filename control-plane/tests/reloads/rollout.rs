@@ -110,6 +110,9 @@ fn slow(number: usize) -> Headers {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_brings_half_of_the_keys_to_one_host_is_withdrawn() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let mut world = Plan::workers(3, &["--cores", "1"]).start().await;
     let load = Load::start(world.egress, JOBS, slow);
     let first = world.addresses()[0];

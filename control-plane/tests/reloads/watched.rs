@@ -78,6 +78,9 @@ async fn configurations_in_a_watched_file_follow_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn builds_that_a_watched_file_names_follow_each_other() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let world = Plan::workers(2, &[]).start().await;
     let folder = tempfile::tempdir().unwrap();
     let (sidecar, _) = start(&world, folder.path()).await;

@@ -41,8 +41,9 @@ pub(crate) struct Args {
     /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
     #[arg(long)]
     long: bool,
-    /// Also what takes too long for every change: every fault of the mesh, other Envoys, the size of weir-control, unsafe
-    /// code under Miri, weir-control against a real API server, a whole release, dependencies held against today's advisories
+    /// Also what takes too long for every change: all of a kind of which one is played (faults, reloads, guests, soak,
+    /// fleet), other Envoys, the size of weir-control, unsafe code under Miri, weir-control against a real API server,
+    /// a whole release, dependencies held against today's advisories
     #[arg(long)]
     nightly: bool,
 }

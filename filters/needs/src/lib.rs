@@ -28,6 +28,9 @@ pub const RECORD: &str = "WEIR_SKIPPED";
 /// The variable that `cargo xtask test --nightly` sets.
 pub const NIGHTLY: &str = "WEIR_NIGHTLY";
 
+/// Why a test waits for the night.
+pub const ONE_IS_PLAYED: &str = "one of its kind is played";
+
 /// The variable that names the folder of the workspace's own programs.
 const PROGRAMS: &str = "WEIR_BIN_DIR";
 
@@ -151,6 +154,16 @@ pub fn provided_or_end(variable: &'static str) -> PathBuf {
         let _ = writeln!(io::stderr(), "SKIPPED: all tests of this program: {why}");
         process::exit(0)
     })
+}
+
+/// Whether there is time for a test of a kind of which every change has another one; skipped else.
+#[must_use]
+pub fn nightly_or_skip() -> bool {
+    let nightly = is_nightly();
+    if !nightly {
+        skip(Need::Nightly, ONE_IS_PLAYED);
+    }
+    nightly
 }
 
 /// Records that the test that runs on this thread tests nothing here.

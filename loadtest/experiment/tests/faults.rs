@@ -10,7 +10,7 @@ use weir_experiment::faults::FAULTS;
 use weir_experiment::faults::fault::{Fault, Length};
 use weir_experiment::faults::run::Suite;
 use weir_mesh::Programs;
-use weir_needs::{Need, skip_test};
+use weir_needs::{Need, ONE_IS_PLAYED, skip_test};
 
 /// One for each part that goes wrong: a host, connections, a sidecar, weir-control, Consul, what is sent, the machine.
 /// All of them take five minutes, of which most is waiting, so they are played nightly.
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         let trial = Trial::test(name, move || play(&suite, fault, length));
         let lacking = match &programs {
             Ok(_) if !nightly && !EVERY_CHANGE.contains(&fault.name) => {
-                Some((Need::Nightly, "one of its kind is played".into()))
+                Some((Need::Nightly, ONE_IS_PLAYED.into()))
             }
             Err(lacking) => Some((lacking.need, lacking.why.clone())),
             Ok(_) => lacks(fault, prometheus),

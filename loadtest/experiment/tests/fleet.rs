@@ -12,6 +12,9 @@ const SECONDS: u64 = 5;
 
 #[test]
 fn every_sidecar_of_a_small_fleet_gets_tables_and_gets_them_again_after_a_cut_and_a_restart() {
+    if !weir_needs::nightly_or_skip() {
+        return;
+    }
     let Some(programs) = weir_needs::provided_or_skip("WEIR_BIN_DIR") else {
         return;
     };

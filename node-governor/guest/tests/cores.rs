@@ -49,6 +49,10 @@ fn main() -> ExitCode {
         programs: &["weir-governor", "examples/weir-guest-work"],
         reset: RESET,
         about: "cgroup v2's cpuset",
+        nightly: &[
+            "after_sigterm_the_service_is_as_found_and_the_frozen_job_goes_on",
+            "after_kill_9_of_the_watchdog_too_restore_thaws_the_frozen_job_and_puts_the_service_back",
+        ],
     };
     stage.run(&[
         kernel::SCENARIOS,

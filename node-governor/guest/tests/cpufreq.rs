@@ -52,6 +52,14 @@ fn main() -> ExitCode {
         programs: &["weir-governor", "examples/weir-events-play"],
         reset: RESET,
         about: "a real cpufreq",
+        nightly: &[
+            "after_sigint_each_core_is_as_it_was_found",
+            "after_kill_9_of_the_watchdog_too_the_stop_hook_puts_each_core_back",
+            "iso_latency_gives_power_back_while_calls_are_quick_and_takes_it_when_nothing_is_known",
+            "slow_to_fast_is_fast_at_once_until_it_has_learned_that_calls_are_quick",
+            "octopus_man_and_hipster_come_down_while_calls_are_quick_and_are_at_the_top_when_nothing_is_known",
+            "rubik_is_fast_until_it_knows_what_calls_need_and_then_no_faster_than_that",
+        ],
     };
     stage.run(&[
         hardware::SCENARIOS,

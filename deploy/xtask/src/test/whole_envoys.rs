@@ -62,7 +62,8 @@ impl Suites {
         Ok(Self { binaries, programs })
     }
 
-    /// Runs their tests that `select` names to them, with this Envoy and filter. The suites that fail.
+    /// Runs their tests that `select` names to them, those of the night too, with this Envoy and filter. The suites
+    /// that fail.
     pub(super) fn run(&self, envoy: &Path, filter: (Shell, &Path), select: &[&str]) -> Vec<&str> {
         let (shell, filter) = filter;
         let fails = |binary: &&Binary| {
@@ -71,6 +72,7 @@ impl Suites {
                 .args(select)
                 .env("WEIR_ENVOY", envoy)
                 .env("WEIR_BIN_DIR", &self.programs)
+                .env(weir_needs::NIGHTLY, "1")
                 .env(shell.variable(), filter);
             command.shown().is_err()
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Trial};
 use weir_guest::{Guest, Image, Parts};
-use weir_needs::{Need, skip_test};
+use weir_needs::{Need, ONE_IS_PLAYED, skip_test};
 
 use crate::governor;
 
@@ -26,6 +26,8 @@ pub(crate) struct Stage {
     pub(crate) reset: &'static str,
     /// What is not seen where there is no guest.
     pub(crate) about: &'static str,
+    /// Tests that are played at night alone, as others of their kind are played for every change.
+    pub(crate) nightly: &'static [&'static str],
 }
 
 impl Stage {
@@ -42,7 +44,14 @@ impl Stage {
             }
         };
         let absent = parts.is_none();
-        let about = self.about;
+        let (about, nightly) = (self.about, self.nightly);
+        let scenarios: Vec<&Scenario> = scenarios.iter().copied().flatten().collect();
+        for waits in nightly {
+            assert!(
+                scenarios.iter().any(|(name, _)| name == waits),
+                "there is no {waits}"
+            );
+        }
         let play = Arc::new(Play {
             stage: self,
             parts,
@@ -50,16 +59,19 @@ impl Stage {
         });
         let trial = |(name, run): &Scenario| {
             let (play, run) = (Arc::clone(&play), *run);
+            let waits = nightly.contains(name) && !weir_needs::is_nightly();
             if absent {
                 let why = format!("it is not set, so nothing meets {about}");
                 skip_test(name, Need::Provided("WEIR_GUEST_DIR"), why);
+            } else if waits {
+                skip_test(name, Need::Nightly, ONE_IS_PLAYED);
             }
             Trial::test(*name, move || {
                 play.run(run).map_err(|error| format!("{error:#}").into())
             })
-            .with_ignored_flag(absent)
+            .with_ignored_flag(absent || waits)
         };
-        let trials = scenarios.iter().copied().flatten().map(trial).collect();
+        let trials = scenarios.into_iter().map(trial).collect();
         let conclusion = libtest_mimic::run(&arguments, trials);
         play.strike();
         conclusion.exit_code()
