@@ -55,8 +55,8 @@ fn build(workspace: &Workspace) -> Result<[PathBuf; 2]> {
     ])
 }
 
-/// Tests against it, and of the chart by Helm: they are skipped where nobody names the programs, as all of them take
-/// minutes to build.
+/// Tests against it, of the chart by Helm, and of manifests by the API server's validation: they are skipped where nobody
+/// names the programs, as all of them take minutes to build.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let [etcd, api_server] = build(workspace)?;
     let helm = tools::build(workspace, HELM)?;
@@ -69,7 +69,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     packaging::played(command)?;
     let mut command = packaging::tests(workspace)?;
     command
-        .args(["--test", "packaging", "--", "chart"])
+        .args(["--test", "packaging", "--", "chart", "schema"])
         .env(tools::variable(HELM), &helm);
     packaging::played(command)
 }

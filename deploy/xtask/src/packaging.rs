@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask packaging`: holds what users install against its real readers. `cargo xtask test` does the same
-//! without `--all`.
+//! `cargo xtask packaging`: holds what users install against its real readers. `cargo xtask test` leaves out those that
+//! take minutes to build.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +12,10 @@ use crate::tools;
 use crate::workspace::Workspace;
 use weir_stage::command::Run;
 
-/// A registry and its client; the builder of manifests; the API server's validation; schemas.
-const READERS: [&str; 4] = ["crane", "kustomize", "kubectl-validate", "crds"];
+/// A registry and its client; the builder of manifests.
+const READERS: [&str; 2] = ["crane", "kustomize"];
+/// The API server's validation, three CPU minutes to build, and schemas for it.
+const VALIDATION: [&str; 2] = ["kubectl-validate", "crds"];
 /// Envoy Gateway's code for images: two and a half CPU minutes to build, for one test.
 const FETCHER: &str = "wasm-fetch";
 
@@ -37,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     command.shown()
 }
 
-/// Its tests, with the programs that are installed and the readers that can be had.
+/// Its tests, with the programs that are installed, and the readers and the validation that can be had.
 pub(crate) fn tests(workspace: &Workspace) -> Result<Command> {
     workspace
         .cargo()
@@ -48,7 +50,8 @@ pub(crate) fn tests(workspace: &Workspace) -> Result<Command> {
     command
         .args(["test", "--package", "weir-packaging"])
         .env("WEIR_BIN_DIR", workspace.target.join("debug"));
-    for (name, path) in readers(workspace) {
+    let validation = built(workspace, &VALIDATION);
+    for (name, path) in readers(workspace).into_iter().chain(validation) {
         command.env(tools::variable(name), path);
     }
     Ok(command)
@@ -56,7 +59,11 @@ pub(crate) fn tests(workspace: &Workspace) -> Result<Command> {
 
 /// Those that can be had; of the others it is said why not.
 pub(crate) fn readers(workspace: &Workspace) -> Vec<(&'static str, PathBuf)> {
-    let had = READERS.iter().map(|name| {
+    built(workspace, &READERS)
+}
+
+fn built(workspace: &Workspace, names: &[&'static str]) -> Vec<(&'static str, PathBuf)> {
+    let had = names.iter().map(|name| {
         tools::build(workspace, name)
             .map(|path| (*name, path))
             .inspect_err(|error| println!("THE TESTS THAT NEED {name} ARE SKIPPED: {error:#}"))
