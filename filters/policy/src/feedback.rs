@@ -23,6 +23,9 @@ const MAX_ASSIGNED_SINCE: usize = 1024;
 const MAX_ASSUMED_KEYS: usize = 8192;
 /// Hosts that one key is assumed cached at, the newest ones.
 const MAX_ASSUMED_HOSTS: usize = 4;
+/// A key that is sent to the same host within this part of the lifetime is not put down anew: of a key that is sent a
+/// thousand times a second that was most of what was kept, searched for the newest and told to the peers.
+const SOON_AGAIN: u32 = 8;
 /// The mean number of keys is of so many of the newest requests.
 const NEWEST_KEYS: f64 = 256.0;
 /// Hosts that left the table with requests still in flight.
@@ -522,7 +525,8 @@ pub struct Assignment {
     pub at: Duration,
 }
 
-/// Keys assumed cached where they were sent, until that is too long ago.
+/// Keys assumed cached where they were sent, until that is too long ago: the lifetime, less up to an eighth of it where a
+/// key was sent there before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AssumedKeys {
     /// By key, the newest assignments; the oldest is overwritten.
@@ -550,8 +554,12 @@ impl AssumedKeys {
             Some(place) => hosts.get_mut(place),
             None => hosts.iter_mut().min_by_key(|slot| slot.map(|old| old.at)),
         };
+        let is_news = |old: Assignment| match old.host == assignment.host {
+            true => assignment.at.saturating_sub(old.at) > lifetime / SOON_AGAIN,
+            false => old.at < assignment.at,
+        };
         if let Some(slot) = slot
-            && slot.is_none_or(|old| old.at < assignment.at)
+            && slot.is_none_or(is_news)
         {
             *slot = Some(assignment);
             self.order.push_back((assignment, own));
@@ -609,6 +617,8 @@ impl AssumedKeys {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -716,6 +726,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_key_that_is_sent_again_and_again_leaves_room_for_others() {
+        let (lifetime, rare) = (seconds(10), KeyHash(0));
+        let mut assumed = AssumedKeys::default();
+        let mut send = |key, at| {
+            let host = HostId(1);
+            assumed.insert(Assignment { key, host, at }, true, lifetime);
+        };
+        send(rare, seconds(1));
+        for micros in 0..2 * MAX_ASSUMED_KEYS as u64 {
+            send(KeyHash(1), seconds(1) + Duration::from_micros(micros));
+        }
+        for key in [rare, KeyHash(1)] {
+            assert_eq!(
+                assumed.hosts(key, seconds(2), lifetime).count(),
+                1,
+                "{key:?}"
+            );
+        }
+        assert_eq!(assumed.order.len(), 2);
+    }
+
     proptest! {
         #[test]
         fn outlooks_are_those_of_the_rows_whatever_happens(
@@ -761,15 +793,20 @@ mod tests {
                 log.push(assignment);
             }
             for key in (0..6).map(KeyHash) {
-                let mut expected: Vec<HostId> = Vec::new();
-                for old in log.iter().rev().filter(|old| old.key == key && now - old.at <= lifetime) {
-                    if !expected.contains(&old.host) {
-                        expected.push(old.host);
-                    }
-                }
+                let sent_within = |time: Duration| {
+                    let sent = log.iter().filter(|old| old.key == key && now - old.at <= time);
+                    sent.map(|old| old.host).collect::<BTreeSet<_>>()
+                };
                 let found: Vec<_> = assumed.hosts(key, now, lifetime).collect();
-                prop_assert!(found.iter().all(|host| expected.contains(host)));
-                prop_assert_eq!(found.len(), expected.len().min(MAX_ASSUMED_HOSTS));
+                let all = found.iter().copied().collect::<BTreeSet<_>>();
+                prop_assert_eq!(all.len(), found.len(), "none twice");
+                prop_assert!(all.is_subset(&sent_within(lifetime)));
+                let surely = sent_within(lifetime - lifetime / SOON_AGAIN);
+                prop_assert!(found.len() >= surely.len().min(MAX_ASSUMED_HOSTS));
+                // Of more hosts one makes way that was put down first.
+                if sent_within(now).len() <= MAX_ASSUMED_HOSTS {
+                    prop_assert!(all.is_superset(&surely), "{all:?} {surely:?}");
+                }
             }
             prop_assert!(assumed.keys() <= MAX_ASSUMED_KEYS && assumed.order.len() <= MAX_ASSUMED_KEYS);
         }

@@ -163,7 +163,8 @@ fn assignments_are_told_once_for_a_key_and_host_newest_first() {
             KeyHash::of(key.as_bytes()).0,
             HostId::of(&request.first()).0,
         ));
-        proxy.run(milliseconds(20));
+        // Sent again sooner it is not put down anew.
+        proxy.run(milliseconds(1_500));
     }
     sent.reverse();
     let mut expected: Vec<_> = Vec::new();

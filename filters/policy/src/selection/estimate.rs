@@ -376,7 +376,6 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// All of few hosts, and some of many.
     /// Names all of few hosts, and some of many.
     #[inline]
     fn look_at_others(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32)) {
