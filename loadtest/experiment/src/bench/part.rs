@@ -13,6 +13,8 @@ use crate::bench::{decide, inference, push, request};
 pub enum Part {
     /// CPU and latency of a request, by who chooses its host
     Request,
+    /// CPU of a request with less and less of the filter, in both of its shells
+    Layers,
     /// Nanoseconds of a decision, by policy and size of the fleet
     Decide,
     /// Fuel, host calls and memory of the filter
@@ -27,6 +29,7 @@ impl Part {
     pub(crate) fn measure(self, setting: &Setting) -> Result<Vec<Section>> {
         match self {
             Self::Request => request::measure(setting),
+            Self::Layers => request::layers(setting),
             Self::Decide => decide::measure(setting),
             #[cfg(any(test, feature = "harness"))]
             Self::Filter => crate::bench::filter::measure(setting),

@@ -15,15 +15,34 @@ pub(crate) fn cluster(hosts: &[SocketAddr], poll: &Value) -> Value {
     json!({"hosts": hosts, "scrape": poll, "cache": poll})
 }
 
-/// A sidecar that decides by this table of weir-control's.
+/// Makes a sidecar: its node, programs, the plugin's configuration, hosts, and where weir-control is.
+pub(crate) type Sidecar = fn(&str, &Programs, Value, &[SocketAddr], SocketAddr) -> Value;
+
+/// The plugin's configuration for the cluster of hosts, which is decided by this table of weir-control's.
+pub(crate) fn cluster_of(table: &str) -> Value {
+    configuration(HOSTS, &json!({"table": table}))
+}
+
+/// The same whatever the cluster is called, and whoever calls.
+pub(crate) fn any(table: &str) -> Value {
+    let mut configuration = configuration("*", &json!({"table": table}));
+    configuration["trust"] = "any".into();
+    configuration
+}
+
+/// The same for the cluster of hosts where keys are the blocks of prompts; `prompt` as in that configuration.
+pub(crate) fn prompts(prompt: &Value) -> Value {
+    configuration(HOSTS, &json!({"table": HOSTS, "key": {"prompt": prompt}}))
+}
+
 pub(crate) fn sidecar(
     node: &str,
     programs: &Programs,
-    table: &str,
+    configuration: Value,
     hosts: &[SocketAddr],
     control: SocketAddr,
 ) -> Value {
-    let filter = filter(node, programs, &json!({"table": table}));
+    let filter = filters::wasm(node, &programs.filter, &configuration);
     with(node, filter, hosts, control)
 }
 
@@ -31,39 +50,33 @@ pub(crate) fn sidecar(
 pub(crate) fn native_sidecar(
     node: &str,
     programs: &Programs,
-    table: &str,
+    mut configuration: Value,
     hosts: &[SocketAddr],
     control: SocketAddr,
 ) -> Value {
-    let mut configuration = configuration(&json!({"table": table}));
     // The module cannot ask Envoy for it.
     configuration["proxy"] = node.into();
     let filter = filters::native(node, &programs.native, &configuration);
     with(node, filter, hosts, control)
 }
 
-/// [`sidecar`] where keys are the blocks of prompts; `prompt` as in the plugin's configuration.
-pub(crate) fn prompt_sidecar(
+/// [`sidecar`] whose filter is shown bodies.
+pub(crate) fn reading_sidecar(
     node: &str,
     programs: &Programs,
-    prompt: &Value,
+    configuration: Value,
     hosts: &[SocketAddr],
     control: SocketAddr,
 ) -> Value {
-    let cluster = json!({"table": HOSTS, "key": {"prompt": prompt}});
-    let mut filter = filter(node, programs, &cluster);
+    let mut filter = filters::wasm(node, &programs.filter, &configuration);
     filter["typed_config"]["config"]["allow_on_headers_stop_iteration"] = true.into();
     with(node, filter, hosts, control)
 }
 
-fn filter(node: &str, programs: &Programs, cluster: &Value) -> Value {
-    filters::wasm(node, &programs.filter, &configuration(cluster))
-}
-
-fn configuration(cluster: &Value) -> Value {
+fn configuration(name: &str, cluster: &Value) -> Value {
     json!({
         "control_cluster": "weir-control",
-        "clusters": {HOSTS: cluster},
+        "clusters": {name: cluster},
     })
 }
 

@@ -84,12 +84,11 @@ impl Stage {
                 asked = Some(control.process);
                 let xds = control.xds;
                 let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
-                match way.reads_prompts() {
-                    true => {
-                        Box::new(move |node| weir::prompt_sidecar(node, programs, &key, hosts, xds))
-                    }
-                    false => Box::new(move |node| weir::sidecar(node, programs, HOSTS, hosts, xds)),
-                }
+                let (kind, configuration): (weir::Sidecar, _) = match way.reads_prompts() {
+                    true => (weir::reading_sidecar, weir::prompts(&key)),
+                    false => (weir::sidecar, weir::cluster_of(HOSTS)),
+                };
+                Box::new(move |node| kind(node, programs, configuration.clone(), hosts, xds))
             }
         };
         let envoys = (1..=way.callers()).map(|caller| {

@@ -121,6 +121,29 @@ pub(super) fn groups() -> [Group; 3] {
     ]
 }
 
+/// What is taken away, from both shells alike: the decision, and what is asked of Envoy for it.
+pub(super) fn layers() -> Group {
+    Group {
+        name: "layers",
+        title: "Where a request's price is",
+        ways: &[
+            Way::NoOp,
+            Way::Untold,
+            Way::Unasked,
+            Way::Weir,
+            Way::NativeNoOp,
+            Way::NativeUntold,
+            Way::NativeUnasked,
+            Way::Native,
+        ],
+        cases: vec![closed("16 connections", SATURATING, None)],
+        workers: 1,
+        half_of: Way::Weir,
+        hosts: 14,
+        keys: 1000,
+    }
+}
+
 const fn closed(title: &'static str, protocol: Protocol, prompt_bytes: Option<usize>) -> Case {
     Case {
         title,
@@ -215,7 +238,7 @@ mod tests {
 
     #[test]
     fn every_group_has_what_its_targets_are_held_against() {
-        for group in groups() {
+        for group in groups().into_iter().chain([layers()]) {
             for way in [Way::NoOp, Way::Weir, group.half_of] {
                 assert!(group.ways.contains(&way), "{}", group.name);
             }

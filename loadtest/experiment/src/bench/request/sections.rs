@@ -241,6 +241,14 @@ impl Measured<'_> {
                  twice here, as it has them in two clusters: with the default selection, and with `dynamic`.",
                 "With load on answers each carries an `endpoint-load-metrics` header, which only Weir reads.",
             ],
+            (false, false) if has(Way::Untold) => &[
+                "and, but for those that leave it to Envoy (the no-op, and Weir without a table), by the host that has \
+                 the key; by another as often as Weir's own metric says so.",
+                "Without a table the filter reads the request's headers and asks for its cluster, counts the reason and \
+                 tells it to access logs, and removes the caller's destination header: what that adds to the no-op is \
+                 paid for every request. From there to Weir is the decision, Envoy's way to the host named, and the answer.",
+                "Whatever cluster and caller: `clusters: {\"*\": …}` and `trust: any`, so that nothing is asked of Envoy for them.",
+            ],
             (false, false) => &[BY_THE_HOLDER],
         };
         let mut notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();

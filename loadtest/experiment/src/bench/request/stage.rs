@@ -29,6 +29,8 @@ use crate::sidecar::{HOSTS, bootstrap, clusters, filters};
 
 /// From the start of a sidecar to right answers only.
 const SETTLED: Duration = Duration::from_secs(30);
+/// No table of weir-control's.
+const UNTOLD: &str = "nothing";
 const TRY: Duration = Duration::from_millis(300);
 
 pub(super) struct Stage {
@@ -191,12 +193,14 @@ impl<'a> Starter<'a> {
                 let filter = filters::native(node, &self.programs.native_no_op, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
-            Way::Native => {
-                weir::native_sidecar(node, self.programs, table(way)?, hosts, self.control.xds)
-            }
+            Way::Native => self.weir(weir::native_sidecar, way, weir::cluster_of(table(way)?)),
+            Way::NativeUntold => self.weir(weir::native_sidecar, way, weir::cluster_of(UNTOLD)),
+            Way::NativeUnasked => self.weir(weir::native_sidecar, way, weir::any(table(way)?)),
             Way::Weir | Way::WeirLoads | Way::Dynamic => {
-                weir::sidecar(node, self.programs, table(way)?, hosts, self.control.xds)
+                self.weir(weir::sidecar, way, weir::cluster_of(table(way)?))
             }
+            Way::Untold => self.weir(weir::sidecar, way, weir::cluster_of(UNTOLD)),
+            Way::Unasked => self.weir(weir::sidecar, way, weir::any(table(way)?)),
             Way::Lua => {
                 let filter = filters::lua(&lua::script(hosts, self.group.keys));
                 let cluster = clusters::named_and_stripped(hosts);
@@ -207,6 +211,11 @@ impl<'a> Starter<'a> {
             Way::Epp => return self.epp(way),
         };
         Ok((alone, None))
+    }
+
+    fn weir(&self, sidecar: weir::Sidecar, way: Way, configuration: Value) -> Value {
+        let (hosts, control) = (&self.hosts, self.control.xds);
+        sidecar(way.node(), self.programs, configuration, hosts, control)
     }
 
     fn picker(&mut self, way: Way, sent: Sent) -> Result<(Value, Option<Process>)> {

@@ -26,6 +26,12 @@ pub(super) enum Way {
     Weir,
     /// The same filter as a dynamic module.
     Native,
+    /// Weir that has no table: it reads the request and leaves it to Envoy.
+    Untold,
+    NativeUntold,
+    /// Weir that takes every cluster for this one and trusts every caller, so that it asks Envoy for neither.
+    Unasked,
+    NativeUnasked,
     /// Hosts tell their load on every answer, and the filter takes it in.
     WeirLoads,
     /// Weir with the selection `dynamic`, which leaves the host that has the key for nothing.
@@ -49,6 +55,10 @@ impl Way {
             Self::NativeNoOp => "no-op native",
             Self::Weir => "Weir",
             Self::Native => "Weir, native",
+            Self::Untold => "Weir without a table",
+            Self::NativeUntold => "Weir without a table, native",
+            Self::Unasked => "Weir, whatever cluster and caller",
+            Self::NativeUnasked => "Weir, whatever cluster and caller, native",
             Self::WeirLoads => "Weir, load on answers",
             Self::Dynamic => "Weir, dynamic",
             Self::Lua => "Lua",
@@ -66,6 +76,10 @@ impl Way {
             Self::NoOp => "no-op",
             Self::NativeNoOp => "native-no-op",
             Self::Native => "native",
+            Self::Untold => "untold",
+            Self::NativeUntold => "native-untold",
+            Self::Unasked => "unasked",
+            Self::NativeUnasked => "native-unasked",
             Self::Weir | Self::WeirLoads => "weir",
             Self::Dynamic => "weir-dynamic",
             Self::Lua => "lua",
@@ -78,11 +92,18 @@ impl Way {
     /// The table of weir-control that it decides by.
     pub(super) fn table(self) -> Option<&'static str> {
         match self {
-            Self::Weir | Self::Native | Self::WeirLoads => Some(HOSTS),
-            Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
-            Self::Plain | Self::Rules | Self::NoOp | Self::NativeNoOp | Self::Lua | Self::Epp => {
-                None
+            Self::Weir | Self::Native | Self::WeirLoads | Self::Unasked | Self::NativeUnasked => {
+                Some(HOSTS)
             }
+            Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
+            Self::Plain
+            | Self::Rules
+            | Self::NoOp
+            | Self::NativeNoOp
+            | Self::Untold
+            | Self::NativeUntold
+            | Self::Lua
+            | Self::Epp => None,
         }
     }
 
@@ -90,7 +111,12 @@ impl Way {
     pub(super) fn is_weir(self) -> bool {
         matches!(
             self,
-            Self::Weir | Self::Native | Self::WeirLoads | Self::Dynamic
+            Self::Weir
+                | Self::Native
+                | Self::Unasked
+                | Self::NativeUnasked
+                | Self::WeirLoads
+                | Self::Dynamic
         )
     }
 
@@ -98,9 +124,16 @@ impl Way {
     pub(super) fn answered_by(self, holder: SocketAddr) -> Result<AnsweredBy> {
         let holder = HeaderValue::try_from(holder.to_string())?;
         Ok(match self {
-            Self::Plain | Self::Rules | Self::NoOp | Self::NativeNoOp => AnsweredBy::Any,
+            Self::Plain
+            | Self::Rules
+            | Self::NoOp
+            | Self::NativeNoOp
+            | Self::Untold
+            | Self::NativeUntold => AnsweredBy::Any,
             Self::Epp => AnsweredBy::TheNamed,
-            Self::Weir | Self::Native | Self::WeirLoads => AnsweredBy::Preferably(holder),
+            Self::Weir | Self::Native | Self::Unasked | Self::NativeUnasked | Self::WeirLoads => {
+                AnsweredBy::Preferably(holder)
+            }
             Self::Dynamic | Self::Lua | Self::Picker | Self::ToldPicker => AnsweredBy::This(holder),
         })
     }
