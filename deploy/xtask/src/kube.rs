@@ -68,8 +68,6 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         .env(tools::variable(HELM), &helm);
     packaging::played(command)?;
     let mut command = packaging::tests(workspace)?;
-    command
-        .args(["--test", "packaging", "--", "chart", "schema"])
-        .env(tools::variable(HELM), &helm);
+    command.env(tools::variable(HELM), &helm);
     packaging::played(command)
 }
