@@ -35,6 +35,7 @@ pub(crate) fn prompts(prompt: &Value) -> Value {
     configuration(HOSTS, &json!({"table": HOSTS, "key": {"prompt": prompt}}))
 }
 
+/// [`Sidecar`] with the module of WebAssembly.
 pub(crate) fn sidecar(
     node: &str,
     programs: &Programs,

@@ -193,14 +193,12 @@ impl<'a> Starter<'a> {
                 let filter = filters::native(node, &self.programs.native_no_op, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
-            Way::Native => self.weir(weir::native_sidecar, way, weir::cluster_of(table(way)?)),
-            Way::NativeUntold => self.weir(weir::native_sidecar, way, weir::cluster_of(UNTOLD)),
-            Way::NativeUnasked => self.weir(weir::native_sidecar, way, weir::any(table(way)?)),
-            Way::Weir | Way::WeirLoads | Way::Dynamic => {
-                self.weir(weir::sidecar, way, weir::cluster_of(table(way)?))
+            Way::Native | Way::NativeUntold | Way::NativeUnasked => {
+                self.weir(weir::native_sidecar, way)?
             }
-            Way::Untold => self.weir(weir::sidecar, way, weir::cluster_of(UNTOLD)),
-            Way::Unasked => self.weir(weir::sidecar, way, weir::any(table(way)?)),
+            Way::Weir | Way::WeirLoads | Way::Dynamic | Way::Untold | Way::Unasked => {
+                self.weir(weir::sidecar, way)?
+            }
             Way::Lua => {
                 let filter = filters::lua(&lua::script(hosts, self.group.keys));
                 let cluster = clusters::named_and_stripped(hosts);
@@ -213,9 +211,20 @@ impl<'a> Starter<'a> {
         Ok((alone, None))
     }
 
-    fn weir(&self, sidecar: weir::Sidecar, way: Way, configuration: Value) -> Value {
+    fn weir(&self, sidecar: weir::Sidecar, way: Way) -> Result<Value> {
+        let configuration = match way {
+            Way::Untold | Way::NativeUntold => weir::cluster_of(UNTOLD),
+            Way::Unasked | Way::NativeUnasked => weir::any(table(way)?),
+            _ => weir::cluster_of(table(way)?),
+        };
         let (hosts, control) = (&self.hosts, self.control.xds);
-        sidecar(way.node(), self.programs, configuration, hosts, control)
+        Ok(sidecar(
+            way.node(),
+            self.programs,
+            configuration,
+            hosts,
+            control,
+        ))
     }
 
     fn picker(&mut self, way: Way, sent: Sent) -> Result<(Value, Option<Process>)> {
