@@ -248,6 +248,7 @@ pub(crate) mod tests {
             address,
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
+            zone: None,
             draining: false,
             written: None,
             instance: None,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what is known to what is pushed. Pure.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use weir_policy::{Cost, HostState, Level, Policy};
+use weir_policy::{Cost, HostState, Level, MAX_ZONES, Policy};
 use weir_tables::{Meta, ShardBuilder, encode_policy, v1};
 
 use crate::cluster::Cluster;
@@ -33,6 +34,7 @@ pub fn host_table(
 ) -> v1::HostTable {
     let health_ignored = cluster.health_ignored();
     let hosts = cluster.hosts.values();
+    let zones = zones(cluster);
     let mean = cluster.costs.mean();
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     v1::HostTable {
@@ -44,7 +46,10 @@ pub fn host_table(
             ..cluster.config.policy.clone()
         })),
         hosts: hosts
-            .map(|host| row(host, cluster, health_ignored, now))
+            .map(|host| v1::Host {
+                zone: place(&zones, host.config.zone.as_deref()),
+                ..row(host, cluster, health_ignored, now)
+            })
             .collect(),
         cache_shards: cluster.holdings.shards(),
         mean_cost: (mean != Cost::default()).then(|| v1::Cost {
@@ -53,7 +58,23 @@ pub fn host_table(
         }),
         built_unix_ms: unix_ms,
         sidecars: cluster.proxies,
+        zones: zones.into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// The zones that hosts are in, sorted. Of more than a table takes the last ones are left out, and so unknown.
+fn zones(cluster: &Cluster) -> Vec<&str> {
+    let zones = cluster.hosts.values();
+    let zones: BTreeSet<&str> = zones
+        .filter_map(|host| host.config.zone.as_deref())
+        .collect();
+    zones.into_iter().take(MAX_ZONES).collect()
+}
+
+/// The place of a zone among those, counted from 1; 0 where it is none of them.
+fn place(zones: &[&str], zone: Option<&str>) -> u32 {
+    let found = zone.and_then(|zone| zones.binary_search(&zone).ok());
+    found.map_or(0, |place| place as u32 + 1)
 }
 
 fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v1::Host {
@@ -76,6 +97,7 @@ fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v
             .costs
             .speed(host.id, now)
             .map_or(0, |speed| (speed * 1000.0) as u32),
+        ..Default::default()
     }
 }
 

@@ -126,6 +126,8 @@ pub struct HostView {
     pub named_by: &'static str,
     /// What discovery knows it as.
     pub instance: Option<Instance>,
+    /// Where it is, as far as anybody says.
+    pub zone: Option<String>,
     pub state: &'static str,
     pub refuses_connections: bool,
     pub in_progress: Option<u32>,
@@ -377,6 +379,7 @@ fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration
             (Some(_), Some(_)) => "both",
         },
         instance: host.config.instance.clone(),
+        zone: host.config.zone.clone(),
         state: state_name(cluster.state_of(host, health_ignored)),
         refuses_connections: host.is_dead(),
         in_progress: figures.in_progress,

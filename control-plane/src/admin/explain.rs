@@ -18,7 +18,7 @@ use weir_fleet::view::{ClusterView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
-const PARAMETERS: &str = "cluster (required), key, key_separator, priority, user";
+const PARAMETERS: &str = "cluster (required), key, key_separator, priority, user, zone";
 /// Hosts that a reader can take in.
 const MOST_SHOWN: usize = 50;
 /// Any origin will do, if it is later than the oldest figures.
@@ -47,6 +47,8 @@ pub struct Question {
     pub keys: Vec<String>,
     /// B and U.
     pub rank: Rank,
+    /// The zone of its caller; empty where unknown.
+    pub zone: String,
 }
 
 impl Question {
@@ -54,6 +56,7 @@ impl Question {
     pub fn parse(parameters: &[(String, String)], view: &View, hour: u64) -> Result<Self, Problem> {
         let (mut cluster, mut key, mut separator) = (None, None, None);
         let (mut class, mut user) = (None, 0);
+        let mut zone = String::new();
         for (name, value) in parameters {
             match name.as_str() {
                 "cluster" => cluster = Some(value.clone()),
@@ -61,6 +64,7 @@ impl Question {
                 "key_separator" => separator = Some(value.as_str()).filter(|text| !text.is_empty()),
                 "priority" if value.is_empty() => {}
                 "priority" => class = Some(parse_class(value)?),
+                "zone" => zone.clone_from(value),
                 "user" if value.is_empty() => {}
                 "user" => user = user_priority(value.as_bytes(), hour),
                 _ => {
@@ -96,6 +100,7 @@ impl Question {
             cluster,
             keys: names.take(MAX_KEYS).map(str::to_owned).collect(),
             rank,
+            zone,
         })
     }
 }
@@ -182,12 +187,14 @@ pub struct Row {
     pub trouble: Vec<String>,
 }
 
-/// What a host was judged by: `finish = wait + (fetch + run) ÷ speed`.
+/// What a host was judged by: `finish = wait + crossing + (fetch + run) ÷ speed`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Estimate {
     pub finish_ms: f64,
     pub wait_ms: f64,
+    /// For being in another zone than the caller.
+    pub crossing_ms: f64,
     /// To fetch what is not there, with what that delays others.
     pub fetch_ms: f64,
     pub run_ms: f64,
@@ -203,6 +210,7 @@ impl Estimate {
         Self {
             finish_ms: terms.finish() / 1e6,
             wait_ms: terms.wait / 1e6,
+            crossing_ms: terms.crossing / 1e6,
             fetch_ms: terms.fetch / 1e6,
             run_ms: terms.run / 1e6,
             speed: terms.speed,
@@ -225,6 +233,7 @@ pub fn explain(
         age,
         table,
     } = Pushed::find(view, name)?;
+    let table = table.seen_from(&question.zone);
     let names = question.keys.iter();
     let hash = |name: &String| KeyHash::under(shown.salt.as_ref(), name.as_bytes());
     let keys = Keys::new(names.map(hash));
@@ -405,9 +414,7 @@ fn row(
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
-        zone: seen
-            .and_then(|seen| seen.instance.as_ref())
-            .and_then(|instance| instance.zone.clone()),
+        zone: seen.and_then(|seen| seen.zone.clone()),
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",

@@ -173,7 +173,8 @@ async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
             "key",
             "key_separator",
             "priority",
-            "user"
+            "user",
+            "zone"
         ]
     );
 }

@@ -53,6 +53,10 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.policy.ranked_hosts: 9 is not in 1 to 8",
         ),
         (
+            "clusters:\n  r: { policy: { selection: dynamic, crossing: 5ms } }\n",
+            "c.yaml:2: clusters.r.policy.crossing: only the selection estimate goes by zones; choose it, or leave this out",
+        ),
+        (
             "clusters:\n  r: {}\n",
             "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul, dns or kubernetes",
         ),
@@ -324,7 +328,7 @@ fn a_hosts_file_is_checked_as_a_whole_and_against_the_hosts_beside_it() {
         ),
         (
             "- address: 127.0.0.1:3\n- addres: 127.0.0.1:2\n",
-            "hosts.yaml:2: unknown field `addres`, expected one of address, metrics_address, cache_address, capacity_millicores, preempt_at_unix_ms, draining",
+            "hosts.yaml:2: unknown field `addres`, expected one of address, metrics_address, cache_address, capacity_millicores, preempt_at_unix_ms, zone, draining",
         ),
     ] {
         assert_eq!(said(main, hosts).unwrap_err(), expected);

@@ -270,6 +270,9 @@ section! {
         /// prompt ([rule](../filters/policy/DESIGN.md#prompts)). With an engine of language models as
         /// `scrape.metrics.engine`: `prompts`
         serves: Option<Text>,
+        /// With `estimate`: a request goes to another zone than its caller's only where it is done by so much sooner there,
+        /// what crossing takes and costs ([zones](DESIGN.md#zones)). 0s: zones make no difference
+        crossing: Option<Text>,
         /// With `breaker`: a host with more queued jobs gets nothing
         breaker_queued_jobs: Option<Text>,
         /// A key counts as cached where it was last sent for this long
@@ -376,6 +379,8 @@ section! {
         capacity_millicores: Option<Text>,
         /// End of the host's life; 0: none is known
         preempt_at_unix_ms: Option<Text>,
+        /// Where it is, as callers' Envoys name their own zone. Default: unknown
+        zone: Option<Text>,
         /// `true`: it finishes what it has and gets nothing new
         draining: Option<Text>,
     }

@@ -1005,14 +1005,12 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
     let table = snapshot.get(HOST_TABLE_TYPE, "c").unwrap();
     let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
     assert_eq!(table.hosts().len(), 2);
-    let host = &owner.state.view(Duration::ZERO).clusters["c"].hosts[0];
     assert_eq!(
-        (
-            host.named_by,
-            host.instance.as_ref().unwrap().zone.as_deref()
-        ),
-        ("consul", Some("a"))
+        (table.zones(), table.hosts()[1].zone),
+        (&["a".to_owned()][..], 1)
     );
+    let host = &owner.state.view(Duration::ZERO).clusters["c"].hosts[0];
+    assert_eq!((host.named_by, host.zone.as_deref()), ("consul", Some("a")));
 }
 
 #[test]

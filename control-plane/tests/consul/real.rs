@@ -41,7 +41,7 @@ async fn sidecars_come_and_go_with_their_services_checks() {
     let first = &cluster["hosts"][0];
     assert_eq!(first["instance"]["id"], "rules-1-sidecar-proxy");
     assert_eq!(
-        (&first["instance"]["zone"], &first["instance"]["node"]),
+        (&first["zone"], &first["instance"]["node"]),
         (&json!("a"), &json!("node"))
     );
     assert_eq!(first["capacity_millicores"], 2000, "the sidecar's weight");

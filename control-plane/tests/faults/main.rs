@@ -25,6 +25,7 @@ mod slots;
 mod stats;
 mod streams;
 mod tls;
+mod zones;
 
 #[path = "../certificates/mod.rs"]
 mod certificates;

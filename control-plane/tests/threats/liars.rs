@@ -60,6 +60,7 @@ fn table(fleet: Fleet, at: Duration, truth: &[u32], claims: &Load) -> Table {
             capacity_millicores: millicores,
             speed_permille: 0,
             preempt_at: None,
+            zone: 0,
         }
     };
     let policy = Policy {

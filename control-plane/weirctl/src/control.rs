@@ -67,6 +67,7 @@ pub struct Question<'a> {
     pub key_separator: Option<char>,
     pub priority: Option<&'a str>,
     pub user: Option<&'a str>,
+    pub zone: Option<&'a str>,
 }
 
 /// The decision for one request.
@@ -81,6 +82,7 @@ pub async fn explain(address: &Address, question: &Question<'_>) -> Result<Value
         ("key_separator", separator.as_deref()),
         ("priority", question.priority),
         ("user", question.user),
+        ("zone", question.zone),
     ];
     let written = parameters.iter().filter_map(|(name, value)| {
         let value = utf8_percent_encode((*value)?, NON_ALPHANUMERIC);

@@ -126,6 +126,9 @@ pub struct Explain {
     /// What the request would carry in x-weir-user
     #[arg(long)]
     pub user: Option<String>,
+    /// The zone of its caller [default: unknown]
+    #[arg(long)]
+    pub zone: Option<String>,
 }
 
 /// Which receipts.

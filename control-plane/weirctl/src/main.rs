@@ -69,6 +69,7 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
                 key_separator: asked.key_separator,
                 priority: asked.priority.as_deref(),
                 user: asked.user.as_deref(),
+                zone: asked.zone.as_deref(),
             };
             let said = control::explain(first(flags)?, &question).await?;
             show(&Explanation::from(said), format)?;

@@ -46,6 +46,11 @@ impl Host for ProxyWasm {
         time / 3_600_000_000_000
     }
 
+    fn zone(&self) -> String {
+        let zone = property("xds\0node\0locality\0zone").unwrap_or_default();
+        String::from_utf8_lossy(&zone).into_owned()
+    }
+
     fn random(&self) -> u64 {
         let mut bytes = [0; 8];
         // SAFETY: pointer and size are of one live array.

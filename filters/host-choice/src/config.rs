@@ -140,6 +140,8 @@ pub struct Config {
     pub control_cluster: Option<String>,
     /// Identity towards weir-control; none: Envoy's node id.
     pub proxy: Option<String>,
+    /// The zone that it is in; none: the one that Envoy was told.
+    pub zone: Option<String>,
     /// By Envoy's cluster name; `*` stands for every other.
     pub clusters: BTreeMap<String, ClusterConfig>,
     /// Whether a key of theirs is in bodies, and chosen by.

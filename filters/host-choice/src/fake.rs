@@ -127,6 +127,10 @@ impl Host for FakeHost {
         500_000
     }
 
+    fn zone(&self) -> String {
+        "near".into()
+    }
+
     fn random(&self) -> u64 {
         let mut proxy = self.0.borrow_mut();
         proxy.random = proxy.random.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -56,6 +56,9 @@ pub trait Host: Clone {
     /// Hours since the Unix epoch.
     fn hour(&self) -> u64;
 
+    /// The zone that the proxy was told it is in; empty where it was told none.
+    fn zone(&self) -> String;
+
     /// A uniform number, unlike those of other VMs.
     fn random(&self) -> u64;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Envoy's `/stats/prometheus` says of the filter.
 
-use weir_policy::{Outcome, Reason};
+use weir_policy::{Cluster, Decision, Outcome, Reason};
 
 use crate::host::{Change, Host, MetricType};
 use crate::stream::ReportsEnd;
@@ -56,6 +56,8 @@ impl Gauge {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
+    /// Requests that were sent to another zone.
+    crossings: Counter,
     /// In the order of reasons.
     decisions: [Counter; Reason::ALL.len()],
     /// Streams to weir-control that were opened.
@@ -158,6 +160,7 @@ impl BodyEnd {
 impl Metrics {
     pub(crate) fn define(host: &impl Host) -> Self {
         Self {
+            crossings: Counter::define(host, "weir_crossings_total"),
             decisions: Reason::ALL
                 .map(|reason| Counter::by_reason(host, "weir_decisions_total", reason.as_str())),
             streams_opened: Counter::define(host, "weir_filter_streams_opened_total"),
@@ -209,9 +212,12 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn decided(&self, host: &impl Host, reason: Reason) {
-        if let Some(counter) = self.decisions.get(reason as usize) {
+    pub(crate) fn decided(&self, host: &impl Host, cluster: &Cluster, decision: &Decision) {
+        if let Some(counter) = self.decisions.get(decision.reason as usize) {
             counter.increment(host);
+        }
+        if cluster.crosses(decision) {
+            self.crossings.increment(host);
         }
     }
 }
@@ -227,7 +233,11 @@ mod tests {
         let metrics = Metrics::define(&host);
         for (at, reason) in (1..).zip(Reason::ALL) {
             for _ in 0..at {
-                metrics.decided(&host, reason);
+                let decision = Decision {
+                    outcome: Outcome::Fallback,
+                    reason,
+                };
+                metrics.decided(&host, &Cluster::default(), &decision);
             }
         }
         for (at, reason) in (1..).zip(Reason::ALL) {

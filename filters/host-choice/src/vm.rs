@@ -85,6 +85,8 @@ pub(crate) struct Vm<H> {
     disbelieves: bool,
     /// Bytes that decoded cache contents may take, by the newest configuration.
     cache_limit: usize,
+    /// The proxy's own, by the newest configuration; empty where unknown.
+    zone: String,
     /// Requests that went away without an end.
     abandoned: AbandonedQueue,
     /// Requests whose bodies are being read.
@@ -115,6 +117,7 @@ impl<H: Host> Vm<H> {
             slotless: false,
             disbelieves: false,
             cache_limit: usize::MAX,
+            zone: String::new(),
             abandoned: AbandonedQueue::default(),
             readings: Readings::default(),
             tries: BTreeMap::new(),
@@ -140,6 +143,8 @@ impl<H: Host> Vm<H> {
         }
         if config.role == Role::Caller {
             self.cache_limit = config.cache_limit;
+            let zone = config.zone.clone();
+            self.zone = zone.unwrap_or_else(|| self.host.zone());
         }
         // All are read anew: those that are not wanted by anybody are not kept up to date.
         self.index_cas = None;
@@ -220,7 +225,7 @@ impl<H: Host> Vm<H> {
         for (name, state) in self.clusters.iter_mut() {
             // Tables first: a shard is understood only beside its table.
             match index.get(Kind::Table, name) {
-                Some(entry) => state.read_table(&self.host, entry, now),
+                Some(entry) => state.read_table(&self.host, &self.zone, entry, now),
                 None => state.remove_table(),
             }
         }
@@ -296,7 +301,7 @@ impl<H: Host> Vm<H> {
             let drawn = (rand::Rng::next_u64(&mut self.rng), now);
             watch.receipt = Some(receipt::of(known, request, made, drawn));
         }
-        self.metrics.decided(&self.host, decision.reason);
+        self.metrics.decided(&self.host, &state.cluster, &decision);
         Some(Decided {
             decision,
             patience,

@@ -10,7 +10,7 @@ use weir_filter::contents::Contents;
 use weir_filter::host::{Change, Failed, Host, LogLevel, MetricType};
 
 use crate::abi::{self, level};
-use crate::process::process;
+use crate::process::{process, started_with};
 use crate::{streams, worker};
 
 /// The process that Envoy and this module are.
@@ -34,6 +34,10 @@ impl Host for Native {
 
     fn hour(&self) -> u64 {
         process().time.since_1970().as_secs() / 3600
+    }
+
+    fn zone(&self) -> String {
+        started_with("--service-zone").unwrap_or_default()
     }
 
     fn random(&self) -> u64 {

@@ -117,3 +117,13 @@ impl Time {
         }
     }
 }
+
+/// What Envoy was started with for this option.
+pub(crate) fn started_with(option: &str) -> Option<String> {
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let mut arguments = arguments.skip_while(|argument| !argument.starts_with(option));
+    match arguments.next()?.strip_prefix(option)? {
+        "" => arguments.next(),
+        said => said.strip_prefix('=').map(str::to_owned),
+    }
+}

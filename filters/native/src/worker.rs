@@ -19,7 +19,7 @@ use crate::bells::Bell;
 use crate::installed::Installed;
 use crate::metrics::Told;
 use crate::native::Native;
-use crate::process::process;
+use crate::process::{process, started_with};
 use crate::request::InEnvoy;
 use crate::streams::{self, What};
 
@@ -407,20 +407,8 @@ fn node() -> String {
     if let Some(node) = &process().node {
         return node.clone();
     }
-    let arguments: Vec<String> = std::env::args_os()
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let said = match argument.strip_prefix("--service-node") {
-            Some("") => arguments.next().cloned(),
-            Some(said) => said.strip_prefix('=').map(str::to_owned),
-            None => None,
-        };
-        if let Some(said) = said {
-            return said;
-        }
-    }
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+    started_with("--service-node").unwrap_or_else(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        name.trim().to_owned()
+    })
 }

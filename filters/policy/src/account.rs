@@ -71,6 +71,8 @@ pub struct Terms {
     pub fetch: f64,
     /// To run.
     pub run: f64,
+    /// To cross to the host's zone, where the policy says what that takes.
+    pub crossing: f64,
     /// What fetch and run are divided by.
     pub speed: f64,
     /// Cores that are held, of those that there are.
@@ -82,7 +84,7 @@ pub struct Terms {
 impl Terms {
     /// When the request would be done, in nanoseconds from now.
     pub fn finish(&self) -> f64 {
-        self.wait + (self.fetch + self.run) / self.speed
+        self.wait + self.crossing + (self.fetch + self.run) / self.speed
     }
 
     #[inline]

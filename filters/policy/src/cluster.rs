@@ -67,7 +67,9 @@ impl Cluster {
         }
         self.panics = self.is_panic(&table, now);
         for (index, host) in (0u32..).zip(table.hosts()) {
-            self.feedback.set_host(index, host);
+            let takes_crossing = table.is_elsewhere(host) && !table.policy().crossing.is_zero();
+            let is_usual = host.is_usual() && !takes_crossing;
+            self.feedback.set_host(index, host, is_usual);
             if let Some(load) = &host.load {
                 self.feedback.observe(index, load);
             }
@@ -496,6 +498,19 @@ impl Cluster {
     pub fn table_age(&self, now: Duration) -> Option<Duration> {
         let received = self.table.as_ref()?;
         Some(now.saturating_sub(received.at))
+    }
+
+    /// Whether a request that is done by goes to a host in another zone than the caller's.
+    pub fn crosses(&self, decision: &Decision) -> bool {
+        let Some(table) = self.table().filter(|table| table.has_home()) else {
+            return false;
+        };
+        let first = match &decision.outcome {
+            Outcome::Send(ranked) => ranked.first(),
+            _ => None,
+        };
+        let first = first.and_then(|host| table.host(host));
+        first.is_some_and(|host| table.is_elsewhere(host))
     }
 
     /// What to do with a request.

@@ -61,7 +61,7 @@ pub(crate) struct HostFeedback {
     pub(crate) credits: Option<Credits>,
     /// Thousandths of a core by the table; 0 where unknown.
     capacity_millicores: u32,
-    /// By the table it is as fast as the others, and stays.
+    /// By the table it is as fast as the others, stays, and takes no crossing to another zone.
     is_usual: bool,
     /// Of a host that serves prompts.
     unread: Unread,
@@ -93,7 +93,7 @@ impl HostFeedback {
         }
     }
 
-    /// Whether by the table it is as fast as the others, and stays.
+    /// Whether by the table it is as fast as the others, stays, and takes no crossing to another zone.
     pub(crate) fn is_usual(&self) -> bool {
         self.is_usual
     }
@@ -299,9 +299,9 @@ impl Feedback {
         self.departed.extend(known.into_iter().take(room));
     }
 
-    /// Takes what the table says of the host itself.
-    pub(crate) fn set_host(&mut self, index: u32, host: &Host) {
-        let told = (host.capacity_millicores, host.is_usual());
+    /// Takes what the table says of the host itself, and whether that makes it one like most.
+    pub(crate) fn set_host(&mut self, index: u32, host: &Host, is_usual: bool) {
+        let told = (host.capacity_millicores, is_usual);
         let known = self
             .row(index)
             .map(|row| (row.capacity_millicores, row.is_usual));
@@ -647,6 +647,7 @@ mod tests {
             capacity_millicores: number * 1000,
             speed_permille: number % 3 * 500,
             preempt_at: None,
+            zone: 0,
         }
     }
 
@@ -764,7 +765,10 @@ mod tests {
                     0 => _ = feedback.change(host, |row| row.assigned(InFlight { at: now, ..sent(0) })),
                     1 => _ = feedback.change(host, |row| row.ended(now, now)),
                     2 => _ = feedback.observe(host, &load(now.as_secs(), number)),
-                    3 => feedback.set_host(host, &told(number)),
+                    3 => {
+                        let told = told(number);
+                        feedback.set_host(host, &told, told.is_usual());
+                    }
                     4 => feedback.forget_peers(),
                     _ => _ = feedback.change(host, |row| row.peers_in_flight = number),
                 }

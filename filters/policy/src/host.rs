@@ -61,6 +61,9 @@ pub struct Host {
     pub speed_permille: u32,
     /// When it goes away by itself, on the clock of decisions; none where it does not.
     pub preempt_at: Option<Duration>,
+    /// The place of its zone among those of the table ([`Table::with_zones`](crate::Table::with_zones)), counted from
+    /// 1; 0 where unknown.
+    pub zone: u32,
 }
 
 impl Host {

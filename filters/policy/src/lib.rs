@@ -76,5 +76,5 @@ pub use ranked::{MAX_RANKED, Ranked};
 pub use room::{Claimant, Usage, fit};
 pub use salt::Salt;
 pub use selection::Selection;
-pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Serves, Table, TableError};
+pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, MAX_ZONES, Policy, Serves, Table, TableError};
 pub use work::{Cost, Work};

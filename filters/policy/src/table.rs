@@ -14,6 +14,8 @@ use crate::{Cost, Hedging, Holding, Host, HostId, KeyHash, Keys, Overload, Selec
 
 /// The most hosts in one table, to bound memory: 39,900 are tried in a mesh.
 pub const MAX_HOSTS: usize = 40_000;
+/// The most zones that the hosts of one table are in.
+pub const MAX_ZONES: usize = 256;
 /// The most shards that a cluster's cache contents are split into.
 pub const MAX_CACHE_SHARDS: u32 = 1024;
 /// So that the share of keys that is steered has nothing to do with the hosts that they hash to.
@@ -60,6 +62,9 @@ pub struct Policy {
     pub receipt_every: u32,
     /// A second choice, which is only made, and only of requests that leave a receipt.
     pub beside: Option<Selection>,
+    /// By how much sooner a request has to be done for another zone than its caller's: what crossing takes, and what it
+    /// costs, told as time. Zero: zones make no difference. Only `estimate` goes by it.
+    pub crossing: Duration,
 }
 
 impl Policy {
@@ -150,6 +155,7 @@ impl Default for Policy {
             steer_percent: 100,
             receipt_every: 1_000,
             beside: None,
+            crossing: Duration::ZERO,
         }
     }
 }
@@ -168,6 +174,14 @@ pub enum TableError {
     UnsortedHosts { index: usize, address: String },
     #[error("hosts: {count} are more than the limit of {MAX_HOSTS}")]
     TooManyHosts { count: usize },
+    #[error("zones: {count} are more than the limit of {MAX_ZONES}")]
+    TooManyZones { count: usize },
+    #[error("hosts[{index}].zone: {zone} is not in 0..={zones}, the number of zones")]
+    BadZone {
+        index: usize,
+        zone: u32,
+        zones: usize,
+    },
     #[error("cache_shards: {count} is not 0 or a power of two up to {MAX_CACHE_SHARDS}")]
     BadShardCount { count: u32 },
     #[error("policy.ranked_hosts: {count} is not in 1..={MAX_RANKED}")]
@@ -259,6 +273,9 @@ pub struct Table {
     cache_shards: u32,
     mean_cost: Cost,
     callers: u32,
+    zones: Arc<[String]>,
+    /// The place of the caller's among them, counted from 1; 0 where that is not known.
+    home: u32,
 }
 
 impl Table {
@@ -283,6 +300,8 @@ impl Table {
             cache_shards,
             mean_cost: Cost::default(),
             callers: 0,
+            zones: Arc::default(),
+            home: 0,
         })
     }
 
@@ -314,6 +333,57 @@ impl Table {
     /// How many proxies choose by it, as far as they report; 0 where that is not known.
     pub fn callers(&self) -> u32 {
         self.callers
+    }
+
+    /// The same table, with the names of the zones that its hosts are in.
+    pub fn with_zones(self, zones: Vec<String>) -> Result<Self, TableError> {
+        let count = zones.len();
+        if count > MAX_ZONES {
+            return Err(TableError::TooManyZones { count });
+        }
+        for (index, host) in self.hosts.iter().enumerate() {
+            if host.zone as usize > count {
+                return Err(TableError::BadZone {
+                    index,
+                    zone: host.zone,
+                    zones: count,
+                });
+            }
+        }
+        Ok(Self {
+            zones: zones.into(),
+            ..self
+        })
+    }
+
+    /// The same table, as a caller in this zone sees it; the empty name stands for a zone that is not known.
+    #[must_use]
+    pub fn seen_from(self, zone: &str) -> Self {
+        let place = self.zones.iter().position(|other| other == zone);
+        let home = match place {
+            _ if zone.is_empty() => 0,
+            Some(place) => place as u32 + 1,
+            // No host is there, so all are elsewhere.
+            None => u32::MAX,
+        };
+        Self { home, ..self }
+    }
+
+    /// The zones that its hosts are in.
+    pub fn zones(&self) -> &[String] {
+        &self.zones
+    }
+
+    /// Whether the host is in another zone than the caller, as far as both are known.
+    #[inline]
+    pub fn is_elsewhere(&self, host: &Host) -> bool {
+        self.has_home() && host.zone != 0 && host.zone != self.home
+    }
+
+    /// Whether the caller's zone is known.
+    #[inline]
+    pub(crate) fn has_home(&self) -> bool {
+        self.home != 0
     }
 
     /// How to choose.

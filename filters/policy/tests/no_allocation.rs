@@ -35,6 +35,7 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
         capacity_millicores: 0,
         speed_permille: 0,
         preempt_at: None,
+        zone: 0,
     };
     let policy = Policy {
         overload: Overload::Dagor,

@@ -44,10 +44,9 @@ pub fn decode_host_table(
         fetch: micros(mean.fetch_us),
         run: micros(mean.run_us),
     };
-    let table_sidecars = table.sidecars;
-    let table = Table::new(policy, hosts, table.cache_shards)?;
-    let table = table.with_mean_cost(mean).with_callers(table_sidecars);
-    Ok((meta, table))
+    let checked = Table::new(policy, hosts, table.cache_shards)?.with_zones(table.zones)?;
+    let checked = checked.with_mean_cost(mean).with_callers(table.sidecars);
+    Ok((meta, checked))
 }
 
 fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
@@ -77,6 +76,7 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
             0 => None,
             beside => Some(decode_selection("policy.beside", beside, policy)?),
         },
+        crossing: Duration::from_micros(policy.crossing_us.into()),
     })
 }
 
@@ -225,6 +225,7 @@ fn decode_host(
             let left = host.preempt_at_unix_ms.saturating_sub(built_unix_ms);
             received.saturating_add(Duration::from_millis(left))
         }),
+        zone: host.zone,
     })
 }
 
@@ -299,6 +300,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         beside: policy
             .beside
             .map_or(0, |beside| encode_selection(beside).into()),
+        crossing_us: u32::try_from(policy.crossing.as_micros()).unwrap_or(u32::MAX),
         dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
         dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }

@@ -22,6 +22,7 @@ pub fn encode_look(terms: &Terms, address: String, load_age_ms: Option<u32>) -> 
         fullness: terms.fullness,
         avoided: terms.avoided,
         load_age_ms,
+        crossing_ns: terms.crossing,
     }
 }
 
@@ -39,6 +40,7 @@ fn decode_look(look: &v1::Look) -> Option<Terms> {
         wait: look.wait_ns,
         fetch: look.fetch_ns,
         run: look.run_ns,
+        crossing: look.crossing_ns,
         speed: look.speed,
         fullness: look.fullness,
         avoided: look.avoided,

@@ -68,6 +68,7 @@ impl Control {
             cache_address: address.clone(),
             capacity_millicores: (scenario.host.cores as u32).saturating_mul(1000),
             preempt_at_unix_ms: 0,
+            zone: None,
             draining: false,
             written: None,
             instance: None,

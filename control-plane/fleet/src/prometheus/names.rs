@@ -64,6 +64,7 @@ mod tests {
             cache_address: metrics_address.to_owned(),
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
+            zone: None,
             draining: false,
             written: None,
             instance: None,

@@ -122,6 +122,8 @@ pub struct Host {
     pub capacity_millicores: u32,
     /// When it goes away; 0 where it does not.
     pub preempt_at_unix_ms: u64,
+    /// Where it is, if anybody says so.
+    pub zone: Option<String>,
     /// Gets nothing new.
     pub draining: bool,
     /// Present where the host is written, not only found.
@@ -138,6 +140,7 @@ pub struct Written {
     pub cache_address: bool,
     pub capacity_millicores: bool,
     pub preempt_at_unix_ms: bool,
+    pub zone: bool,
 }
 
 /// What discovery knows a host as.
@@ -147,6 +150,4 @@ pub struct Instance {
     pub id: String,
     /// Name of the node; empty where none is known.
     pub node: String,
-    /// Where it is, if it says so.
-    pub zone: Option<String>,
 }

@@ -331,7 +331,6 @@ fn host_glance(host: &Host, cluster: &Cluster, health_ignored: bool, now: Durati
     let figures = observed.map(|it| it.figures).unwrap_or_default();
     let queued = figures.queued.as_ref();
     let level = cluster.level_of(host, now);
-    let instance = host.config.instance.as_ref();
     let mut faults = host.polls.iter();
     let trouble = faults.find_map(|(source, polls)| {
         let fault = polls.error().or_else(|| polls.complaints.first().cloned());
@@ -339,7 +338,7 @@ fn host_glance(host: &Host, cluster: &Cluster, health_ignored: bool, now: Durati
     });
     HostGlance {
         host: host.config.address.clone(),
-        zone: instance.and_then(|instance| instance.zone.clone()),
+        zone: host.config.zone.clone(),
         state: state_name(cluster.state_of(host, health_ignored)),
         in_progress: figures.in_progress,
         queued: queued.map(|all| all.iter().fold(0u32, |sum, jobs| sum.saturating_add(*jobs))),

@@ -77,9 +77,12 @@ pub struct LookView {
     pub has: String,
     /// Of the keys, where it lacks some.
     pub lacks: u32,
-    /// `wait + (fetch + run) ÷ speed`.
+    /// `wait + crossing + (fetch + run) ÷ speed`.
     pub finish_ms: f64,
     pub wait_ns: f64,
+    /// Releases before zones did not say it.
+    #[serde(default)]
+    pub crossing_ns: f64,
     pub fetch_ns: f64,
     pub run_ns: f64,
     pub speed: f64,
@@ -231,8 +234,12 @@ impl LookView {
             address: look.address.clone(),
             has: name(&HAS, look.has.try_into().ok()),
             lacks: look.lacks,
-            finish_ms: (look.wait_ns + (look.fetch_ns + look.run_ns) / look.speed) / 1e6,
+            finish_ms: (look.wait_ns
+                + look.crossing_ns
+                + (look.fetch_ns + look.run_ns) / look.speed)
+                / 1e6,
             wait_ns: look.wait_ns,
+            crossing_ns: look.crossing_ns,
             fetch_ns: look.fetch_ns,
             run_ns: look.run_ns,
             speed: look.speed,
@@ -250,6 +257,7 @@ impl LookView {
             has: (*has).into(),
             lacks: self.lacks,
             wait_ns: self.wait_ns,
+            crossing_ns: self.crossing_ns,
             fetch_ns: self.fetch_ns,
             run_ns: self.run_ns,
             speed: self.speed,

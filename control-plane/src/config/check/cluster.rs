@@ -238,7 +238,22 @@ fn policy(
             default.receipt_every.into(),
             0..=u64::from(u32::MAX),
         )? as u32,
+        crossing: crossing(&written.crossing, [Some(selection), beside], scope)?,
     })
+}
+
+/// What crossing to another zone takes, which only one selection goes by.
+fn crossing(
+    written: &Option<written::Text>,
+    selections: [Option<Selection>; 2],
+    scope: &Scope<'_>,
+) -> Result<Duration, Error> {
+    let crossing = scope.duration(written, "crossing", Duration::ZERO, ms(0)..=ms(3_600_000))?;
+    if !crossing.is_zero() && !selections.contains(&Some(Selection::Estimate)) {
+        let reason = "only the selection estimate goes by zones; choose it, or leave this out";
+        return Err(scope.refuse(written, "crossing", reason));
+    }
+    Ok(crossing)
 }
 
 /// Of how many percent of the requests the choice is carried out.
@@ -535,6 +550,13 @@ fn add_hosts(
     Ok(())
 }
 
+/// As long as Consul's meta may be.
+const ZONE: &str = "the name of a zone, of 1 to 128 bytes";
+
+fn is_zone(text: &str) -> bool {
+    (1..=128).contains(&text.len()) && !text.contains(char::is_control)
+}
+
 fn host(written: &written::Host, scope: &Scope<'_>) -> Result<Host, Error> {
     let address = scope.host_address(&written.address, "address")?;
     let other = |value: &Option<written::Text>, field, default: &str| match value {
@@ -557,12 +579,17 @@ fn host(written: &written::Host, scope: &Scope<'_>) -> Result<Host, Error> {
             0,
             0..=u64::MAX,
         )?,
+        zone: match scope.text(&written.zone, "zone", "", is_zone, ZONE)? {
+            unknown if unknown.is_empty() => None,
+            zone => Some(zone),
+        },
         draining: scope.boolean(&written.draining, "draining", false)?,
         written: Some(Written {
             metrics_address: written.metrics_address.is_some(),
             cache_address: written.cache_address.is_some(),
             capacity_millicores: written.capacity_millicores.is_some(),
             preempt_at_unix_ms: written.preempt_at_unix_ms.is_some(),
+            zone: written.zone.is_some(),
         }),
         instance: None,
         address,

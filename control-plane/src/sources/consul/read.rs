@@ -120,12 +120,12 @@ impl Reading {
             metrics_address,
             capacity_millicores: capacity.unwrap_or(weight),
             preempt_at_unix_ms: self.number(entry, "weir-preempt-at").unwrap_or(0),
+            zone: self.zone(entry),
             draining: false,
             written: None,
             instance: Some(Instance {
                 id: cut(id),
                 node: cut(&entry.node.node),
-                zone: self.zone(entry),
             }),
             address: address.clone(),
         };

@@ -48,12 +48,12 @@ pub(super) fn read(asked: Asked, settings: &Dns) -> Found {
             cache_address: metrics,
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
+            zone: None,
             draining: false,
             written: None,
             instance: Some(Instance {
                 id,
                 node: String::new(),
-                zone: None,
             }),
         });
     };

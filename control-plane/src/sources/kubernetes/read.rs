@@ -127,12 +127,12 @@ impl Reading<'_> {
             cache_address: metrics,
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
+            zone: endpoint.zone.as_deref().map(cut),
             draining,
             written: None,
             instance: Some(Instance {
                 id: cut(id),
                 node: cut(endpoint.node_name.as_deref().unwrap_or_default()),
-                zone: endpoint.zone.as_deref().map(cut),
             }),
         };
         self.hosts.insert(address, host);

@@ -44,6 +44,11 @@ fn merged(host: &Host, found: Host) -> Host {
         } else {
             found.preempt_at_unix_ms
         },
+        zone: if is.zone {
+            host.zone.clone()
+        } else {
+            found.zone
+        },
         draining: host.draining || found.draining,
         written: host.written,
         instance: found.instance,

@@ -75,14 +75,17 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// `12.0 ms = 2.0 + (0.0 + 10.0) ÷ 1.00`: wait, fetch, run, speed. None where the host was not looked at.
+/// `12.0 ms = 2.0 + (0.0 + 10.0) ÷ 1.00`: wait, fetch, run, speed; in another zone what crossing takes is after the
+/// wait. None where the host was not looked at.
 fn done(estimate: &Value) -> Option<String> {
     let term = |name: &str| estimate[name].as_f64();
     let finish = term("finish_ms")?;
     let (wait, fetch, run) = (term("wait_ms")?, term("fetch_ms")?, term("run_ms")?);
     let speed = term("speed")?;
+    let crossing = term("crossing_ms").filter(|crossing| *crossing > 0.0);
+    let crossing = crossing.map_or_else(String::new, |ms| format!(" + {ms:.1} to cross"));
     Some(format!(
-        "{finish:.1} ms = {wait:.1} + ({fetch:.1} + {run:.1}) ÷ {speed:.2}"
+        "{finish:.1} ms = {wait:.1}{crossing} + ({fetch:.1} + {run:.1}) ÷ {speed:.2}"
     ))
 }
 

@@ -36,6 +36,7 @@ pub struct Look {
     pub has: String,
     pub finish_ms: f64,
     pub wait_ns: f64,
+    pub crossing_ns: f64,
     pub fetch_ns: f64,
     pub run_ns: f64,
 }
@@ -99,15 +100,21 @@ impl fmt::Display for Receipt {
                 has,
                 finish_ms,
                 wait_ns,
+                crossing_ns,
                 fetch_ns,
                 run_ns,
                 ..
             }) = look
             {
-                let [wait, fetch, run] = [wait_ns, fetch_ns, run_ns].map(|ns| ns / 1e6);
+                let [wait, crossing, fetch, run] =
+                    [wait_ns, crossing_ns, fetch_ns, run_ns].map(|ns| ns / 1e6);
+                let crossing = match crossing > 0.0 {
+                    true => format!(" + crossing {crossing:.1}"),
+                    false => String::new(),
+                };
                 write!(
                     to,
-                    "; {word}{address} {has}: wait {wait:.1} + fetch {fetch:.1} + run {run:.1} → {finish_ms:.1} ms"
+                    "; {word}{address} {has}: wait {wait:.1}{crossing} + fetch {fetch:.1} + run {run:.1} → {finish_ms:.1} ms"
                 )?;
             }
         }

@@ -55,6 +55,11 @@ fn fields() -> Vec<Field> {
             "Identity towards weir-control, unique in the fleet. `null`: Envoy's node id",
         ),
         field(
+            "zone",
+            None,
+            "The zone that it is in, by the name that weir-control has of it (`hosts.zone`). `null`: the one that Envoy was started with: `node.locality.zone` of its bootstrap, or `--service-zone`; the dynamic module sees the latter only. `\"\"`: none",
+        ),
+        field(
             "clusters",
             Value::Object(many),
             "By Envoy's name of the cluster that the route chose; `*` is every other. A cluster without a name here is left to Envoy",

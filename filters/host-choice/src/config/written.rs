@@ -39,6 +39,7 @@ pub(super) struct Written {
     target_delay: String,
     control_cluster: Option<String>,
     proxy: Option<String>,
+    zone: Option<String>,
     clusters: BTreeMap<String, WrittenCluster>,
     priorities: BTreeMap<String, u8>,
     default_priority: String,
@@ -60,6 +61,7 @@ impl Default for Written {
             target_delay: TARGET_DELAY.into(),
             control_cluster: Some("weir-control".into()),
             proxy: None,
+            zone: None,
             clusters: BTreeMap::new(),
             // The two priorities of document 001 (section 2.3), with room between and around them.
             priorities: BTreeMap::from([("high".into(), 0), ("low".into(), 16)]),
@@ -185,6 +187,7 @@ impl Written {
             clusters,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
+            zone: self.zone,
             priorities,
             default_class: default_class.max(self.max_priority),
             trust: self.trust,

@@ -217,6 +217,10 @@ impl Host for Proxy {
         500_000
     }
 
+    fn zone(&self) -> String {
+        String::new()
+    }
+
     fn random(&self) -> u64 {
         let mut playing = self.0.borrow_mut();
         playing.randoms += 1;

@@ -53,13 +53,20 @@ impl ClusterState {
         seen != Some(entry.written_ns)
     }
 
-    pub(super) fn read_table(&mut self, host: &impl Host, entry: &Entry, now: Duration) {
+    /// As a proxy in this zone sees it.
+    pub(super) fn read_table(
+        &mut self,
+        host: &impl Host,
+        zone: &str,
+        entry: &Entry,
+        now: Duration,
+    ) {
         if !self.is_news(entry) {
             return;
         }
         let decode = |received, body: &[u8]| {
             let (meta, table) = decode_host_table(&entry.name, body, received).ok()?;
-            Some((received, meta, table))
+            Some((received, meta, table.seen_from(zone)))
         };
         // The owner has checked it; a failure here is another version's owner, and the old table stays.
         let decoded = shared::resource(host, Kind::Table, &entry.name, decode).flatten();

@@ -71,7 +71,7 @@ impl<H: Host> Vm<H> {
         let state = self.clusters.get_mut(table)?;
         let next = state.held.next(&state.cluster, round, now, &mut self.rng);
         let (waiting, _, decision) = next?;
-        self.metrics.decided(&self.host, decision.reason);
+        self.metrics.decided(&self.host, &state.cluster, &decision);
         self.metrics
             .held_until(&self.host, HeldUntil::of(decision.outcome));
         Some((waiting, decision))

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 17] = [
+const MEANINGS: [(&str, &str); 18] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -40,6 +40,10 @@ const MEANINGS: [(&str, &str); 17] = [
     (
         "weir_choices_ignored_total",
         "Requests that Envoy sent to another host than the one named first, without having tried that one and although it has it. Envoy's log says so once, at `warning`, where that is the rule",
+    ),
+    (
+        "weir_crossings_total",
+        "Requests sent to a host that is known to be in another zone than this proxy ([zones](../../control-plane/DESIGN.md#zones))",
     ),
     (
         "weir_disbelieved_requests_total",

@@ -4,9 +4,10 @@
 //! work).
 //!
 //! ```text
-//! finish = wait(class) + (0 where the key is cached, else fetch(key) × (1 + others)) ÷ speed + run(key) ÷ speed
+//! finish = wait(class) + crossing + (0 where the key is cached, else fetch(key) × (1 + others)) ÷ speed + run(key) ÷ speed
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
 //! others = 2 × jobs that wait ÷ cores
+//! crossing = 0 in the caller's zone, else what the policy says ([`crate::Policy::crossing`])
 //! ```
 //! A fetch that a host with the data would not need takes its cores from others, so where jobs wait it counts for
 //! those that it delays too. Without that, each request of an overloaded fleet is done sooner elsewhere, all fetch,
@@ -50,6 +51,10 @@ const MANY_ANSWERS: f64 = 64.0;
 /// Those that all callers together look at. By trial on 14 hosts: 8 callers do best if each sees all, 64 if each
 /// sees 2.
 const LOOKS: usize = 128;
+
+/// For a host of the caller's own zone, at most: it is found in all but a tenth of cases where a quarter of the hosts is
+/// there.
+const DRAWS: usize = 8;
 
 /// How many hosts to look at. Callers who know the same would all take the same best host until somebody tells
 /// them better; the more they are, the fewer each looks at. Two keep most of what many give (Mitzenmacher, *How
@@ -216,6 +221,7 @@ impl<'a> Asked<'a> {
             wait: 0.0,
             fetch: self.fetch_each * self.size,
             run: self.run,
+            crossing: 0.0,
             speed: 1.0,
             fullness: 0.0,
             avoided: false,
@@ -269,6 +275,10 @@ impl<'a> Asked<'a> {
             wait: ahead.wait,
             fetch,
             run: self.run,
+            crossing: match table.is_elsewhere(host) {
+                true => time(table.policy().crossing),
+                false => 0.0,
+            },
             speed: ahead.speed,
             fullness: ahead.fullness,
             avoided: standing.is_suspect(*clock),
@@ -376,7 +386,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Names all of few hosts, and some of many.
+    /// Names all of few hosts, and some of many; where crossing to another zone takes time, as many again of the
+    /// caller's own.
     #[inline]
     fn look_at_others(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32)) {
         let Candidates {
@@ -393,5 +404,26 @@ impl<'a> Asked<'a> {
                 consider(*host);
             }
         }
+        if !all && !table.policy().crossing.is_zero() {
+            self.look_at_home(sample, rng, consider);
+        }
+    }
+
+    /// Names some hosts of the caller's own zone. Of a zone with a part of the hosts as many draws are in vain as other
+    /// zones have parts.
+    fn look_at_home(&self, sample: usize, rng: &mut impl Rng, mut consider: impl FnMut(u32)) {
+        let Candidates {
+            eligible, table, ..
+        } = *self.candidates;
+        let draws = (0..sample * DRAWS).map(|_| scale(rng.next_u32(), eligible.len()));
+        let hosts = draws.filter_map(|place| eligible.get(place));
+        let is_home = |host: &&u32| {
+            let row = table.host(**host);
+            row.is_some_and(|row| !table.is_elsewhere(row))
+        };
+        hosts
+            .filter(is_home)
+            .take(sample)
+            .for_each(|host| consider(*host));
     }
 }

@@ -56,6 +56,7 @@ pub(crate) fn host(number: usize) -> Host {
         capacity_millicores: 0,
         speed_permille: 0,
         preempt_at: None,
+        zone: 0,
     }
 }
 

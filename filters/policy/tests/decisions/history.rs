@@ -23,7 +23,7 @@ const SUSPECT_FOR: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// Received so long ago.
-    Table(Duration, Policy, Vec<Row>),
+    Table(Duration, Box<Policy>, Vec<Row>),
     TableRemoved,
     Cache(BTreeMap<u64, BTreeMap<usize, bool>>),
     Assigned(usize, Vec<u64>),
@@ -128,7 +128,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 
 fn tables(policy: impl Strategy<Value = Policy>) -> impl Strategy<Value = Event> {
     ((0u64..3000).prop_map(millis), policy, rows())
-        .prop_map(|(ago, policy, rows)| Event::Table(ago, policy, rows))
+        .prop_map(|(ago, policy, rows)| Event::Table(ago, Box::new(policy), rows))
 }
 
 /// What happens, each after a pause; the first event is a table.
@@ -243,7 +243,7 @@ impl World {
         self.now += pause + Duration::from_micros(1);
         let now = self.now;
         match event {
-            Event::Table(ago, policy, rows) => self.receive(now - ago, policy, rows),
+            Event::Table(ago, policy, rows) => self.receive(now - ago, *policy, rows),
             Event::TableRemoved => {
                 self.cluster.remove_table();
                 self.table = None;

@@ -22,3 +22,4 @@ mod prompts;
 mod shares;
 mod slots;
 mod staleness;
+mod zones;

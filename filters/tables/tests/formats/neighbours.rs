@@ -170,6 +170,7 @@ fn a_table_of_the_previous_release_keeps_its_meaning() {
         steer_percent: 100,
         receipt_every: 1_000,
         beside: None,
+        crossing: Duration::ZERO,
     };
     assert_eq!(table.policy(), &policy);
     assert_eq!((table.cache_shards(), table.hosts().len()), (4, 3));

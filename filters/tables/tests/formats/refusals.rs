@@ -89,6 +89,20 @@ fn a_refusal_lists_every_policy_with_its_number() {
 }
 
 #[test]
+fn a_host_is_in_a_zone_that_has_a_name() {
+    let refusal = refused_table(|table| table.zones.clear());
+    assert_eq!(
+        refusal,
+        "hosts[0].zone: 2 is not in 0..=0, the number of zones"
+    );
+    let many = |table: &mut v1::HostTable| table.zones = vec![String::new(); 257];
+    assert_eq!(
+        refused_table(many),
+        "zones: 257 are more than the limit of 256"
+    );
+}
+
+#[test]
 fn what_hosts_do_is_something_that_is_known() {
     let refusal = refused_table(|table| table.policy.as_mut().unwrap().serves = 3);
     assert_eq!(

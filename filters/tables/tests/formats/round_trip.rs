@@ -61,6 +61,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 any::<u32>(),
                 prop::option::of(selections()),
                 prop::sample::select(&[Serves::Jobs, Serves::Prompts]),
+                any::<u32>(),
             ),
         ),
     )
@@ -75,7 +76,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 late,
             )| {
                 let (holding, hedging, panic_threshold, salt_check, watched) = late;
-                let (steer_percent, receipt_every, beside, serves) = watched;
+                let (steer_percent, receipt_every, beside, serves, crossing_us) = watched;
                 Policy {
                     overload,
                     selection,
@@ -95,6 +96,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                         (Selection::HotCold { .. }, Selection::HotCold { .. }) => selection,
                         _ => beside,
                     }),
+                    crossing: Duration::from_micros(crossing_us.into()),
                 }
             },
         )
@@ -149,8 +151,12 @@ fn loads() -> impl Strategy<Value = Load> {
 
 type Row = (
     String,
-    (HostState, Option<Load>, Level, (u32, u32), Option<u64>),
+    (HostState, Option<Load>, Level, (u32, u32), Option<u64>, u32),
 );
+
+fn zones() -> Vec<String> {
+    vec!["a".into(), "b".into(), "c".into()]
+}
 
 fn hosts() -> impl Strategy<Value = Vec<Host>> {
     let address = prop_oneof![
@@ -166,20 +172,24 @@ fn hosts() -> impl Strategy<Value = Vec<Host>> {
         level,
         any::<(u32, u32)>(),
         prop::option::of(0u64..1 << 40),
+        0u32..=3,
     );
     prop::collection::btree_map(address, row, 0..20).prop_map(|rows| {
-        let host =
-            |(address, (state, load, level, (capacity_millicores, speed_permille), left)): Row| {
-                Host {
-                    address,
-                    state,
-                    load,
-                    level,
-                    capacity_millicores,
-                    speed_permille,
-                    preempt_at: left.map(|left: u64| RECEIVED + Duration::from_millis(left)),
-                }
-            };
+        let host = |(
+            address,
+            (state, load, level, (capacity_millicores, speed_permille), left, zone),
+        ): Row| {
+            Host {
+                address,
+                state,
+                load,
+                level,
+                capacity_millicores,
+                speed_permille,
+                preempt_at: left.map(|left: u64| RECEIVED + Duration::from_millis(left)),
+                zone,
+            }
+        };
         rows.into_iter().map(host).collect()
     })
 }
@@ -200,6 +210,7 @@ fn encode_host(host: &Host) -> v1::Host {
             .preempt_at
             .map_or(0, |at| BUILT_UNIX_MS + (at - RECEIVED).as_millis() as u64),
         speed_permille: host.speed_permille,
+        zone: host.zone,
     }
 }
 
@@ -219,6 +230,7 @@ pub(crate) fn host_tables() -> impl Strategy<Value = v1::HostTable> {
             mean_cost: Some(v1::Cost { fetch_us, run_us }),
             built_unix_ms: BUILT_UNIX_MS,
             sidecars,
+            zones: zones(),
         }
     })
 }
@@ -240,12 +252,13 @@ proptest! {
             mean_cost: Some(v1::Cost { fetch_us, run_us }),
             built_unix_ms: BUILT_UNIX_MS,
             sidecars,
+            zones: zones(),
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });
         prop_assert_eq!(table.policy(), &policy);
         prop_assert_eq!(table.hosts(), hosts.as_slice());
-        prop_assert_eq!(table.cache_shards(), cache_shards);
+        prop_assert_eq!((table.cache_shards(), table.zones()), (cache_shards, &*zones()));
         let micros = |us: u32| Duration::from_micros(us.into());
         let mean = Cost { fetch: micros(fetch_us), run: micros(run_us) };
         prop_assert_eq!((table.mean_cost(), table.callers()), (mean, sidecars));
@@ -321,6 +334,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         steer_percent: 100,
         receipt_every: 1_000,
         beside: None,
+        crossing: Duration::ZERO,
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

@@ -34,6 +34,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         capacity_millicores: 8000,
         preempt_at_unix_ms: 1_700_000_000_000,
         speed_permille: 333,
+        zone: 2,
     };
     let draining = v1::Host {
         address: "10.0.0.2:9000".into(),
@@ -57,6 +58,7 @@ pub(crate) fn host_table() -> v1::HostTable {
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
             retry_after_ms: Some(1500),
+            crossing_us: 2500,
             ..Default::default()
         }),
         hosts: vec![up, draining, down],
@@ -67,6 +69,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         }),
         built_unix_ms: 1_699_999_990_000,
         sidecars: 8,
+        zones: vec!["eu-1a".into(), "eu-1b".into()],
     }
 }
 
@@ -186,6 +189,7 @@ pub(crate) fn receipt() -> v1::Receipt {
         fullness: 0.75,
         avoided: lacks > 0,
         load_age_ms: Some(250),
+        crossing_ns: 2.5e6,
     };
     let (first, second) = ("10.0.0.1:9000", "10.0.0.2:9000");
     v1::Receipt {

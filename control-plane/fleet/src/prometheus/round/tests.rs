@@ -13,6 +13,7 @@ fn hosts(count: usize) -> Vec<Host> {
         cache_address: format!("m:{n}"),
         capacity_millicores: 0,
         preempt_at_unix_ms: 0,
+        zone: None,
         draining: false,
         written: None,
         instance: None,

@@ -68,7 +68,7 @@ fn the_host_is_the_sidecar_and_its_metrics_are_the_applications() {
     assert_eq!((host.capacity_millicores, host.preempt_at_unix_ms), (0, 0));
     let instance = host.instance.unwrap();
     assert_eq!(
-        (instance.id.as_str(), instance.zone),
+        (instance.id.as_str(), host.zone),
         ("rules-1-sidecar-proxy", None)
     );
     let host = one(with(sidecar("a", 1), "/Service/Address", json!("::1")));
@@ -85,7 +85,7 @@ fn the_host_is_the_sidecar_and_its_metrics_are_the_applications() {
     let meta = json!({ "weir-metrics-port": "9100", "zone": "a" });
     let host = one(with(sidecar("a", 1), "/Service/Meta", meta));
     assert_eq!(host.metrics_address, "10.0.0.9:9100");
-    assert_eq!(host.instance.unwrap().zone.as_deref(), Some("a"));
+    assert_eq!(host.zone.as_deref(), Some("a"));
 }
 
 #[test]

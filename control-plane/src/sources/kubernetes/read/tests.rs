@@ -87,10 +87,11 @@ fn what_a_slice_tells_of_a_host() {
     );
     assert_eq!((told.instances, told.complaints), (4, vec![]));
     let of = |index: usize| told.hosts[index].instance.clone().unwrap();
-    assert_eq!((&*of(0).id, of(0).zone), ("rules-b", None));
+    let zone = |index: usize| told.hosts[index].zone.as_deref();
+    assert_eq!((&*of(0).id, zone(0)), ("rules-b", None));
     assert_eq!((&*of(1).id, &*of(1).node), ("s", ""));
     assert_eq!((&*of(2).id, &*of(2).node), ("rules-a", "node-1"));
-    assert_eq!(of(2).zone.as_deref(), Some("zone-b"));
+    assert_eq!(zone(2), Some("zone-b"));
     let with_metrics = Kubernetes {
         metrics_port: Some(9100),
         ..settings("8080")

@@ -18,12 +18,12 @@ fn host(port: u16) -> Host {
         cache_address: "127.0.0.1:9000".into(),
         capacity_millicores: 1000,
         preempt_at_unix_ms: 5,
+        zone: Some("found".into()),
         draining: false,
         written: None,
         instance: Some(Instance {
             id: "i".into(),
             node: "n".into(),
-            zone: None,
         }),
         address,
     }
@@ -105,7 +105,7 @@ fn of_a_host_that_is_written_and_found_the_written_fields_count() {
         ..host(1)
     };
     assert_eq!(merged, expected);
-    let all = "metrics_address: \"127.0.0.1:5\", preempt_at_unix_ms: 0";
+    let all = "metrics_address: \"127.0.0.1:5\", preempt_at_unix_ms: 0, zone: a";
     membership.configure(config(&format!(
         "{{ r: {{ consul: {{}}, hosts: [ {{ {address}, {all} }} ] }} }}"
     )));
@@ -118,6 +118,7 @@ fn of_a_host_that_is_written_and_found_the_written_fields_count() {
         (merged.preempt_at_unix_ms, merged.capacity_millicores),
         (0, 1000)
     );
+    assert_eq!(merged.zone.as_deref(), Some("a"));
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(super) fn table(hosts: usize, selection: Selection, overload: Overload) -> R
         capacity_millicores: 8000,
         speed_permille: 0,
         preempt_at: None,
+        zone: 0,
     };
     let policy = Policy {
         overload,
