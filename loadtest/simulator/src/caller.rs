@@ -54,6 +54,8 @@ pub(crate) struct Caller {
     phase: Duration,
     /// Tables that have come and were not needed yet.
     unseen: VecDeque<Unseen>,
+    /// Where it is.
+    zone: String,
     /// Envoy's own policy chooses.
     stock: Option<Stock>,
 }
@@ -115,20 +117,29 @@ impl Caller {
             budget: BounceBudget::default(),
             looks: false,
             unseen: VecDeque::new(),
+            zone: String::new(),
             stock: None,
         }
     }
 
-    /// This caller, as the scenario says of giving back and ejection.
-    pub(crate) fn in_scenario(mut self, scenario: &Scenario) -> Self {
+    /// This caller, the one with this number, as the scenario says of giving back, ejection and zones.
+    pub(crate) fn in_scenario(mut self, number: usize, scenario: &Scenario) -> Self {
+        self.zone = scenario.zones.name(number);
         self.may_bounce = scenario.gives_back;
         self.ejects = scenario.ejects;
         self
     }
 
     /// This caller with a policy of Envoy's own.
-    pub(crate) fn stock(mut self, balancer: Balancer, paces: Paces) -> Self {
-        self.stock = Some(Stock::new(balancer, paces, &mut self.rng));
+    pub(crate) fn stock(
+        mut self,
+        balancer: Balancer,
+        (number, scenario): (usize, &Scenario),
+        paces: Paces,
+    ) -> Self {
+        let among = (number, scenario.callers);
+        let stock = Stock::new(balancer, scenario.zones, among, paces, &mut self.rng);
+        self.stock = Some(stock);
         self
     }
 
@@ -153,7 +164,8 @@ impl Caller {
         let seen = self.unseen.partition_point(|next| next.seen <= now);
         let mut newest_first = self.unseen.range(..seen).rev();
         if let Some((table, came, seen)) = newest_first.find_map(Unseen::table) {
-            self.cluster.set_table(table.clone(), came, seen);
+            let table = table.clone().seen_from(&self.zone);
+            self.cluster.set_table(table, came, seen);
         }
         for unseen in self.unseen.drain(..seen) {
             for (shard, contents) in &unseen.push.shards {

@@ -62,13 +62,14 @@ pub(crate) fn address(host: usize) -> String {
 impl Control {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let addresses: Vec<String> = (0..scenario.hosts).map(address).collect();
-        let host = |address: &String| settings::Host {
+        let zones = scenario.zones;
+        let host = |(number, address): (usize, &String)| settings::Host {
             address: address.clone(),
             metrics_address: address.clone(),
             cache_address: address.clone(),
             capacity_millicores: (scenario.host.cores as u32).saturating_mul(1000),
             preempt_at_unix_ms: 0,
-            zone: None,
+            zone: (zones.count > 1).then(|| zones.name(number)),
             draining: false,
             written: None,
             instance: None,
@@ -79,7 +80,7 @@ impl Control {
             dagor: scenario.dagor,
             salt: None,
             cache_shards: scenario.cache_shards,
-            hosts: addresses.iter().map(host).collect(),
+            hosts: addresses.iter().enumerate().map(host).collect(),
             shrink_after: Duration::ZERO,
             kept: None,
             scrape: None,

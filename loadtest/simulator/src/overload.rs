@@ -22,7 +22,7 @@ use weir_policy::overload::breakwater;
 use weir_policy::{Holding, Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
-use crate::scenario::{Accept, Placement, Signal, Timeouts};
+use crate::scenario::{Accept, Placement, Signal, Timeouts, Zones};
 use crate::{Impossible, Scenario, simulate};
 
 /// Document 001's number of servers (section 7.1).
@@ -124,6 +124,7 @@ impl Way {
             gives_back: false,
             ejects: true,
             network: Duration::from_micros(250),
+            zones: Zones::default(),
             backoff: Backoff {
                 base: Duration::from_millis(100),
                 cap: Duration::from_secs(10),

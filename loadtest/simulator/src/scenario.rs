@@ -64,6 +64,8 @@ pub struct Scenario {
     pub ejects: bool,
     /// One way between any two: caller, host and weir-control.
     pub network: Duration,
+    /// Where callers and hosts are.
+    pub zones: Zones,
     /// Between the attempts of a request.
     pub backoff: Backoff,
     /// Attempts of a request at most; those that were shed do not count.
@@ -72,6 +74,35 @@ pub struct Scenario {
     pub timeouts: Timeouts,
     /// Of everything that is drawn.
     pub seed: u64,
+}
+
+/// Callers and hosts are in so many zones, each next one in the next zone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Zones {
+    /// 0 and 1: all are in one.
+    pub count: usize,
+    /// From one to another, one way, requests and answers take so much longer.
+    pub distance: Duration,
+}
+
+impl Zones {
+    /// The name of the zone where the caller or the host with this number is.
+    #[must_use]
+    pub fn name(&self, number: usize) -> String {
+        format!("zone-{}", self.of(number))
+    }
+
+    /// The zone where the caller or the host with this number is, by number.
+    #[must_use]
+    pub fn of(&self, number: usize) -> usize {
+        number % self.count.max(1)
+    }
+
+    /// Whether a caller's request crosses on its way to a host.
+    #[must_use]
+    pub fn are_apart(&self, caller: usize, host: usize) -> bool {
+        self.of(caller) != self.of(host)
+    }
 }
 
 /// Who chooses hosts. The last two are bounds: they see at no cost what no caller can, and hosts take their requests
@@ -113,16 +144,20 @@ pub enum Balancer {
     Weighted,
     /// `LeastRequest` in half of the hosts, which the key chooses.
     Subset,
+    /// `LeastRequest` in the caller's zone, as far as its part of all hosts is as large as its part of all callers: zone-aware
+    /// routing.
+    ZoneAware,
 }
 
 impl Balancer {
     /// Every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::LeastRequest,
         Self::Hashing,
         Self::BoundedHashing,
         Self::Weighted,
         Self::Subset,
+        Self::ZoneAware,
     ];
 }
 
@@ -250,6 +285,15 @@ impl Scenario {
     pub fn lacks_plan(&self) -> bool {
         let wanted = self.policy.selection == Selection::CachingPlan;
         wanted && self.plan.is_none() && self.planner.is_none()
+    }
+
+    /// How long a request of the caller is on its way to the host, or the answer back.
+    #[must_use]
+    pub fn way(&self, caller: usize, host: usize) -> Duration {
+        match self.zones.are_apart(caller, host) {
+            true => self.network + self.zones.distance,
+            false => self.network,
+        }
     }
 
     /// Whether it can be.

@@ -169,10 +169,13 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let names = control.names();
         let paces = Pace::of(scenario.hosts);
-        let caller = |_| {
-            let caller = Caller::new(Rc::clone(&names), rng.random()).in_scenario(scenario);
+        let caller = |number| {
+            let caller = Caller::new(Rc::clone(&names), rng.random());
+            let caller = caller.in_scenario(number, scenario);
             match scenario.placement {
-                Placement::Stock(balancer) => caller.stock(balancer, Rc::clone(&paces)),
+                Placement::Stock(balancer) => {
+                    caller.stock(balancer, (number, scenario), Rc::clone(&paces))
+                }
                 _ => caller,
             }
         };

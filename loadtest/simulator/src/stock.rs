@@ -10,7 +10,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use weir_replay::rng::SplitMix64;
 
-use crate::scenario::Balancer;
+use crate::scenario::{Balancer, Zones};
 
 /// Attempts that Envoy makes with the retries that the demo gives it, each at another host.
 const TRIES: usize = 3;
@@ -56,10 +56,61 @@ impl Pace {
     }
 }
 
+/// Which zone a caller's requests go to, by zone-aware routing: all to its own where that has at least the part of the hosts
+/// that it has of the callers, else as many as that part allows, and the rest to zones that have more hosts than
+/// callers, by how many more. Percentages alone: what hosts have to do plays no part.
+#[derive(Debug)]
+struct Routing {
+    zones: Zones,
+    /// By zone; the sum is 1.
+    shares: Vec<f64>,
+}
+
+impl Routing {
+    fn of(zones: Zones, caller: usize, (callers, hosts): (usize, usize)) -> Self {
+        let count = zones.count.max(1);
+        let parts = |of: usize| {
+            let mut parts = vec![0.0; count];
+            (0..of).for_each(|number| parts[zones.of(number)] += 1.0 / of as f64);
+            parts
+        };
+        let (callers, hosts) = (parts(callers), parts(hosts));
+        let home = zones.of(caller);
+        let stays = (hosts[home] / callers[home]).min(1.0);
+        let more = |zone: usize| match zone == home {
+            true => 0.0,
+            false => (hosts[zone] - callers[zone]).max(0.0),
+        };
+        let all: f64 = (0..count).map(more).sum();
+        let share = |zone: usize| match zone == home {
+            true => stays,
+            false => (1.0 - stays) * more(zone) / all.max(f64::MIN_POSITIVE),
+        };
+        let shares = (0..count).map(share).collect();
+        Self { zones, shares }
+    }
+
+    /// Of these hosts those in the zone that is drawn; all of them where none is there.
+    fn draw(&self, hosts: &[usize], rng: &mut SmallRng) -> Vec<usize> {
+        let mut left: f64 = rng.random();
+        let zone = self.shares.iter().position(|share| {
+            left -= share;
+            left < 0.0
+        });
+        let there = |host: &&usize| Some(self.zones.of(**host)) == zone;
+        let found: Vec<usize> = hosts.iter().filter(there).copied().collect();
+        match found.is_empty() {
+            true => hosts.to_vec(),
+            false => found,
+        }
+    }
+}
+
 /// One caller's state.
 #[derive(Debug)]
 pub(crate) struct Stock {
     balancer: Balancer,
+    routing: Routing,
     /// The caller's own requests, by host.
     in_flight: Vec<u32>,
     paces: Paces,
@@ -68,10 +119,18 @@ pub(crate) struct Stock {
 }
 
 impl Stock {
-    pub(crate) fn new(balancer: Balancer, paces: Paces, rng: &mut SmallRng) -> Self {
+    /// That of one of so many callers.
+    pub(crate) fn new(
+        balancer: Balancer,
+        zones: Zones,
+        (caller, callers): (usize, usize),
+        paces: Paces,
+        rng: &mut SmallRng,
+    ) -> Self {
         let hosts = paces.borrow().len();
         Self {
             balancer,
+            routing: Routing::of(zones, caller, (callers, hosts)),
             in_flight: vec![0; hosts],
             paces,
             // No two callers go around in step.
@@ -108,6 +167,7 @@ impl Stock {
         let all: Vec<usize> = (0..hosts).filter(untried).collect();
         match self.balancer {
             Balancer::LeastRequest => self.least_of_two(&all, rng),
+            Balancer::ZoneAware => self.least_of_two(&self.routing.draw(&all, rng), rng),
             Balancer::Hashing => in_order(key, all)[0],
             Balancer::BoundedHashing => self.bounded(&in_order(key, all)),
             Balancer::Weighted => self.next_turn(&all, tried.is_empty()),
@@ -171,7 +231,12 @@ mod tests {
 
     fn stock(balancer: Balancer) -> (Stock, SmallRng) {
         let mut rng = SmallRng::seed_from_u64(1);
-        (Stock::new(balancer, Pace::of(HOSTS), &mut rng), rng)
+        let zones = Zones {
+            count: 2,
+            distance: Duration::ZERO,
+        };
+        let stock = Stock::new(balancer, zones, (0, 3), Pace::of(HOSTS), &mut rng);
+        (stock, rng)
     }
 
     /// How often each host is first, where nobody answers.
@@ -210,6 +275,20 @@ mod tests {
         for spread in [Balancer::LeastRequest, Balancer::Weighted] {
             assert_eq!(hosts(spread), HOSTS, "{spread:?}");
         }
+    }
+
+    #[test]
+    fn a_zone_with_more_callers_than_hosts_keeps_as_much_as_its_hosts_are_a_part() {
+        // Two of three callers are in the first zone, and half of the hosts.
+        let shares = shares(Balancer::ZoneAware, 4000, |key| key);
+        let first: u32 = (0..HOSTS).step_by(2).map(|host| shares[host]).sum();
+        assert!((2900..3100).contains(&first), "{shares:?}");
+        let zones = Zones {
+            count: 3,
+            distance: Duration::ZERO,
+        };
+        let routing = Routing::of(zones, 1, (3, HOSTS));
+        assert_eq!(routing.shares, [0.0, 1.0, 0.0], "as many of both");
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut out = out.take().transpose()?;
     let mut figures = Figures::default();
     let (mut found, mut named) = (0, 0);
+    let (mut crossed, mut sent) = (0_u64, 0_u64);
     let mut failed = None;
     let mut progress = Progress::new(String::new(), file.lasts);
     let mut play = file.play()?;
@@ -71,6 +72,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
         };
         progress.see(ended.at);
         found += ended.found;
+        if let Some(host) = ended.host {
+            sent += 1;
+            crossed += u64::from(scenario.zones.are_apart(ended.caller, host));
+        }
         named += blocks(&request);
         let record = record(request, ended);
         if let Some(out) = &mut out
@@ -92,6 +97,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
         let share = found as f64 / (named as f64).max(1.0);
         eprintln!(
             "SIMULATED: {found} of {named} blocks that requests named were found ({share:.4})"
+        );
+    }
+    if scenario.zones.count > 1 {
+        let share = crossed as f64 / (sent as f64).max(1.0);
+        eprintln!(
+            "SIMULATED: {crossed} of {sent} requests that had a host were in another zone ({share:.4})"
         );
     }
     let summary = Simulated {

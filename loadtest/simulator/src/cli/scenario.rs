@@ -15,7 +15,7 @@ use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
 use weir_sim::scenario::{
-    Accept, Balancer, HostFault, Placement, Preemption, Signal, Timeouts, Trouble,
+    Accept, Balancer, HostFault, Placement, Preemption, Signal, Timeouts, Trouble, Zones,
 };
 
 #[derive(clap::Args)]
@@ -126,6 +126,15 @@ pub(super) struct Args {
     /// One way between any two: caller, host and weir-control
     #[arg(long, default_value = "250us", value_parser = units::duration_above_0)]
     network: Duration,
+    /// Callers and hosts are in so many zones, each next one in the next zone
+    #[arg(long, default_value_t = 1)]
+    pub(super) zones: usize,
+    /// From one zone to another, one way, requests and answers take so much longer
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    zone_distance: Duration,
+    /// With estimate: a request goes to another zone only where it is done by so much sooner
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    crossing: Duration,
     /// A caller without a good answer gives up after so long
     #[arg(long, default_value = "15s", value_parser = units::duration_above_0)]
     deadline: Duration,
@@ -169,6 +178,8 @@ enum PlacementName {
     Weighted,
     /// Least request in half of the hosts, which the key chooses
     Subset,
+    /// Least request in the caller's zone, by zone-aware routing
+    ZoneAware,
     /// A bound: where it ends first, all run times and the present state of all hosts known
     Clairvoyant,
     /// A bound: one queue, from which idle cores take the most important request
@@ -250,6 +261,10 @@ impl Args {
             gives_back: self.give_back,
             ejects: true,
             network: self.network,
+            zones: Zones {
+                count: self.zones,
+                distance: self.zone_distance,
+            },
             backoff: Backoff {
                 base: Duration::from_millis(100),
                 cap: Duration::from_secs(10),
@@ -282,6 +297,9 @@ impl Args {
         if !(0.001..=0.5).contains(&self.dagor_step) {
             bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
         }
+        if !self.crossing.is_zero() && !matches!(self.selection, SelectionName::Estimate) {
+            bail!("--crossing: only --selection estimate goes by zones");
+        }
         for (flag, hold) in [
             ("--hold-eligible", self.hold_eligible),
             ("--hold-cached", self.hold_cached),
@@ -313,6 +331,7 @@ impl Args {
             PlacementName::BoundedHashing => Placement::Stock(Balancer::BoundedHashing),
             PlacementName::Weighted => Placement::Stock(Balancer::Weighted),
             PlacementName::Subset => Placement::Stock(Balancer::Subset),
+            PlacementName::ZoneAware => Placement::Stock(Balancer::ZoneAware),
             PlacementName::Clairvoyant => Placement::Clairvoyant,
             PlacementName::CentralQueue => Placement::CentralQueue,
         }
@@ -336,6 +355,7 @@ impl Args {
                 idle_percent: self.hedge_idle_percent,
                 ..Hedging::default()
             },
+            crossing: self.crossing,
             ..Policy::default()
         }
     }

@@ -13,7 +13,7 @@ use super::history::History;
 use super::params::{HOSTS, PREEMPTIBLE};
 use super::published::{self, Rows};
 use super::{Circumstance, Params, Requests};
-use crate::scenario::{Accept, Impossible, Placement, Preemption, Signal, Timeouts};
+use crate::scenario::{Accept, Impossible, Placement, Preemption, Signal, Timeouts, Zones};
 use crate::tally::Tally;
 use crate::{Ended, Scenario, simulate_watched};
 
@@ -166,6 +166,7 @@ impl Experiment {
             // No scheduler of document 001 does, and that would decide how production fares: RESULTS.md.
             ejects: false,
             network: Duration::from_micros(250),
+            zones: Zones::default(),
             backoff: Backoff {
                 base: SECOND,
                 cap: MINUTE,

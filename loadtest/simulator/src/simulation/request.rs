@@ -105,7 +105,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             started: false,
         });
         let reach = Event::Reach(request, pending.connection);
-        let arrives = now + self.scenario.network;
+        let arrives = now + self.scenario.way(pending.ended.caller, host);
         self.agenda.note_in_turn(NETWORK, arrives, reach);
         if let Some(after) = pending.hedge.filter(|_| pending.tried == 0) {
             let second = Event::TrySecond(request, pending.connection);
@@ -122,7 +122,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         };
         if !self.hosts[host].up {
             let refused = Event::Unconnected(request, connection, false);
-            self.agenda.note(now + self.scenario.network, refused);
+            let way = self.scenario.way(pending.ended.caller, host);
+            self.agenda.note(now + way, refused);
             return;
         }
         let delay = self.hosts[host].accepts_after(now);
@@ -155,7 +156,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             && let Some(load) = self.hosts[host].gives_back(*bound, now)
         {
             let back = Event::GivenBack(request, connection, Box::new(load));
-            let arrives = now + self.scenario.network;
+            let arrives = now + self.scenario.way(pending.ended.caller, host);
             self.agenda.note_in_turn(NETWORK, arrives, back);
             return;
         }
@@ -164,7 +165,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         {
             let credits = self.hosts[host].grant(pending.ended.caller, demand, now);
             let refused = Event::Refused(request, connection, Box::new((credits, load)));
-            let arrives = now + self.scenario.network;
+            let arrives = now + self.scenario.way(pending.ended.caller, host);
             self.agenda.note_in_turn(NETWORK, arrives, refused);
             return;
         }
@@ -342,12 +343,13 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                     let second = pending.second.is_some_and(|second| second.host == number);
                     let demand = pending.at.filter(|_| !second).and_then(|at| at.demand);
                     let wants = demand.map(|demand| (pending.ended.caller, demand));
-                    (request, pending.connection, second, (spent, wants))
+                    let way = self.scenario.way(pending.ended.caller, number);
+                    (request, pending.connection, second, (way, spent, wants))
                 }));
             }
         });
-        let arrives = now + self.scenario.network;
-        for (request, connection, second, (spent, wants)) in answers {
+        for (request, connection, second, (way, spent, wants)) in answers {
+            let arrives = now + way;
             let answer = Box::new(Answer {
                 spent,
                 load: self.scenario.orca.then(|| host.load(now)),

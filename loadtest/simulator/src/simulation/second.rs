@@ -31,7 +31,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             started: false,
         });
         let reach = Event::ReachSecond(request, connection);
-        self.agenda.note(now + self.scenario.network, reach);
+        let way = self.scenario.way(pending.ended.caller, host);
+        self.agenda.note(now + way, reach);
     }
 
     pub(super) fn reach_second(&mut self, request: u32, connection: u32, now: Duration) {

@@ -15,6 +15,7 @@ mod prompts;
 mod queueing;
 mod refusals;
 mod told;
+mod zones;
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use weir_fleet::settings::Dagor;
 use weir_policy::overload::{breakwater, dynamic_breaker};
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
-use weir_sim::scenario::{Accept, Placement, Timeouts};
+use weir_sim::scenario::{Accept, Placement, Timeouts, Zones};
 use weir_sim::workload::{HIGH, Job, Key, LOW, Work};
 use weir_sim::{Ended, Scenario, simulate};
 
@@ -68,6 +69,7 @@ fn scenario() -> Scenario {
         gives_back: false,
         ejects: true,
         network: Duration::from_micros(250),
+        zones: Zones::default(),
         backoff: Backoff {
             base: Duration::from_millis(100),
             cap: 10 * SECOND,
