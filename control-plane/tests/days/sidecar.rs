@@ -57,6 +57,10 @@ impl Host for Link {
         crate::world::HOUR
     }
 
+    fn zone(&self) -> String {
+        String::new()
+    }
+
     fn random(&self) -> u64 {
         self.0.borrow_mut().rng.next_u64()
     }
