@@ -46,10 +46,7 @@ pub fn host_table(
             ..cluster.config.policy.clone()
         })),
         hosts: hosts
-            .map(|host| v1::Host {
-                zone: place(&zones, host.config.zone.as_deref()),
-                ..row(host, cluster, health_ignored, now)
-            })
+            .map(|host| row(host, cluster, &zones, health_ignored, now))
             .collect(),
         cache_shards: cluster.holdings.shards(),
         mean_cost: (mean != Cost::default()).then(|| v1::Cost {
@@ -77,7 +74,13 @@ fn place(zones: &[&str], zone: Option<&str>) -> u32 {
     found.map_or(0, |place| place as u32 + 1)
 }
 
-fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v1::Host {
+fn row(
+    host: &Host,
+    cluster: &Cluster,
+    zones: &[&str],
+    health_ignored: bool,
+    now: Duration,
+) -> v1::Host {
     let state = match cluster.state_of(host, health_ignored) {
         HostState::Up => v1::HostState::Up,
         HostState::Draining => v1::HostState::Draining,
@@ -97,7 +100,7 @@ fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v
             .costs
             .speed(host.id, now)
             .map_or(0, |speed| (speed * 1000.0) as u32),
-        ..Default::default()
+        zone: place(zones, host.config.zone.as_deref()),
     }
 }
 

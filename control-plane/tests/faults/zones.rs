@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The caller's zone has no room left: its host is busy, or gone.
+//! The caller's zone has no room left, and has some again.
 
 use std::net::SocketAddr;
 
