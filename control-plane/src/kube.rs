@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The API server of Kubernetes: where it is, who asks, and its refusals.
+//! The API server of Kubernetes: where it is, who asks, its refusals, and how objects of one kind are followed.
 
 mod access;
+pub(crate) mod follower;
+pub(crate) mod objects;
+pub(crate) mod questions;
 
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};

@@ -72,7 +72,7 @@ impl Default for Patience {
 impl Patience {
     /// How long to wait after so many failures in a row. With full jitter: a fleet that was cut off
     /// does not come back at once (Brooker, "Exponential Backoff And Jitter", 2015).
-    pub(super) fn retry(&self, failures: u32) -> Duration {
+    pub(crate) fn retry(&self, failures: u32) -> Duration {
         let share = rand::rng().random_range(0.0..=1.0);
         self.longest_retry(failures).mul_f64(share)
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use weir_fleet::poll::Fault;
 
@@ -296,14 +296,8 @@ struct Asked {
 impl Asked {
     fn with(settings: Kubernetes, patience: Patience) -> Self {
         let (sender, news) = mpsc::channel(1);
-        let asker = Asker {
-            cluster: "c".into(),
-            settings: Arc::new(settings),
-            news: sender,
-            patience,
-            watch: Duration::from_secs(1),
-        };
-        tokio::spawn(asker.run());
+        let times = (patience, Duration::from_secs(1));
+        tokio::spawn(follow("c".into(), Arc::new(settings), sender, times));
         Self { news }
     }
 

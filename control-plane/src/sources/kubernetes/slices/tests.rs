@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kube::objects::{Event, Objects};
 
 fn slice(name: &str, endpoints: usize, version: &str) -> Value {
     json!({
@@ -20,7 +21,7 @@ fn line(kind: &str, object: Value) -> Vec<u8> {
 
 #[test]
 fn a_page_tells_the_next_and_a_line_the_version_to_go_on_from() {
-    let mut slices = Slices::default();
+    let mut slices = Objects::<Slices>::default();
     let page = |next: &str, items: Value| {
         let metadata = json!({ "resourceVersion": "7", "continue": next });
         json!({ "metadata": metadata, "items": items }).to_string()
@@ -29,10 +30,10 @@ fn a_page_tells_the_next_and_a_line_the_version_to_go_on_from() {
     assert_eq!(next.unwrap().as_deref(), Some("more"));
     // Go writes nothing as null.
     assert_eq!(slices.add(page("", Value::Null).as_bytes()).unwrap(), None);
-    assert_eq!((slices.all.len(), &*slices.version), (1, "7"));
+    assert_eq!((slices.kept.all.len(), &*slices.version), (1, "7"));
     let mut take = |kind, object| {
         let event = slices.take(&line(kind, object)).unwrap();
-        (event, slices.version.clone(), slices.endpoints)
+        (event, slices.version.clone(), slices.kept.endpoints)
     };
     let changed = |version: &str, endpoints| (Event::Changed, version.to_owned(), endpoints);
     assert_eq!(take("ADDED", slice("b", 2, "8")), changed("8", 3));
@@ -47,7 +48,7 @@ fn a_page_tells_the_next_and_a_line_the_version_to_go_on_from() {
 #[test]
 fn what_is_no_line_of_a_watch_is_refused_in_words() {
     let refused = |line: &[u8]| {
-        let error = Slices::default().take(line).unwrap_err();
+        let error = Objects::<Slices>::default().take(line).unwrap_err();
         (error.fault, error.detail)
     };
     let (fault, _) = refused(b"{\"type\":\"ADDED\",\"obj");
@@ -97,7 +98,7 @@ proptest! {
     fn however_they_came_slices_are_those_that_there_are(
         changes in proptest::collection::vec((0..6u8, 0..4usize, any::<bool>()), 0..60),
     ) {
-        let mut slices = Slices::default();
+        let mut slices = Objects::<Slices>::default();
         let mut there = BTreeMap::new();
         for (name, endpoints, is_put) in changes {
             let name = name.to_string();
@@ -114,11 +115,12 @@ proptest! {
             }
         }
         let kept: BTreeMap<String, usize> = slices
+            .kept
             .all
             .iter()
             .map(|(name, slice)| (name.clone(), slice.endpoints.len()))
             .collect();
-        prop_assert_eq!(slices.endpoints, there.values().sum::<usize>());
+        prop_assert_eq!(slices.kept.endpoints, there.values().sum::<usize>());
         prop_assert_eq!(kept, there);
     }
 }
