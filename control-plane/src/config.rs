@@ -10,6 +10,7 @@
 mod as_read;
 mod check;
 mod discovery;
+pub mod policies;
 pub mod replicas;
 mod wants;
 pub mod written;
@@ -27,7 +28,9 @@ use crate::standalone::Standalone;
 
 pub use crate::tls::Tls;
 pub use as_read::AsRead;
+pub(crate) use check::policies as policy;
 pub use discovery::DiscoveryLimits;
+pub use policies::{Policies, Target};
 pub use replicas::Replicas;
 pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;
@@ -64,6 +67,8 @@ pub struct Config {
     pub clusters: BTreeMap<String, Arc<Cluster>>,
     /// What Envoys get that have no other control plane.
     pub standalone: Option<Arc<Standalone>>,
+    /// Whose clusters are beside these; absent: nobody's.
+    pub policies: Option<Policies>,
     /// Absent: this one is the only one.
     pub replicas: Option<Arc<Replicas>>,
     /// Who may do what; absent: whoever passes the listener may do everything.

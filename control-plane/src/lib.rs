@@ -34,6 +34,7 @@ pub mod metrics;
 mod newest;
 pub mod news;
 pub mod owner;
+pub mod policies;
 mod receipts;
 pub mod reports;
 mod rows;
@@ -66,6 +67,7 @@ use config::{Config, Loaded, Replicas};
 use feed::Feed;
 use news::News;
 use owner::Owner;
+use policies::Attached;
 use tasks::Tasks;
 use weir_fleet::budget::ByCluster;
 use weir_fleet::role::Role;
@@ -130,7 +132,8 @@ pub async fn run(
     // A leader says that it ends before its streams do: whoever comes back finds another one.
     let streams = CancellationToken::new();
     let _streams = streams.clone().drop_guard();
-    let config = loaded.config.clone();
+    let attached = Attached::begin(&path, loaded).await?;
+    let config = attached.config.clone();
     warn_of_missing_rules(&config);
     let counted = Counted::new(&config);
     let (owner, first_role, first) = owner(&config, &counted);
@@ -150,7 +153,7 @@ pub async fn run(
     let contents = owner.contents();
     let feed = seams.own(owner, first, news, &mut tasks);
     let kv_events = counted.metrics.kv_events();
-    seams.gather(path, loaded, written, contents, kv_events, &mut tasks);
+    seams.gather(path, attached, written, contents, kv_events, &mut tasks);
 
     let grpc = server::serve(
         listeners.xds,
@@ -262,13 +265,13 @@ impl Seams {
     fn gather(
         &self,
         path: PathBuf,
-        loaded: Loaded,
+        attached: Attached,
         written: watch::Sender<Arc<Config>>,
         contents: watch::Receiver<ByCluster>,
         kv_events: metrics::kv_events::KvEvents,
         tasks: &mut Tasks,
     ) {
-        let (configs, newest_config) = watch::channel(loaded.config.clone());
+        let (configs, newest_config) = watch::channel(attached.config.clone());
         let updates = || self.updates.clone();
         let roles = || self.roles.clone();
         let supervisor = sources::supervise(newest_config, roles(), contents, kv_events, updates());
@@ -282,10 +285,17 @@ impl Seams {
             members.instrument(tracing::info_span!("membership")),
         );
         tasks.start("alive", alive::tell(Manager::find(), updates()));
-        if let Some(files) = loaded.config.receipts.clone() {
+        if let Some(files) = attached.config.receipts.clone() {
             tasks.start("receipts", receipts::keep(files, updates()));
         }
-        let watcher = sources::file::watch(path, loaded, written, updates());
+        let (found, objects) = watch::channel(attached.objects.clone());
+        let (judged, verdicts) = watch::channel(attached.verdicts.clone());
+        if let Some(policies) = attached.base.policies.clone() {
+            let tell = policies::tell(policies.access.clone(), verdicts, roles(), updates());
+            tasks.start("policies", policies::follow(policies, found));
+            tasks.start("status", tell);
+        }
+        let watcher = sources::file::watch(path, attached, objects, judged, written, updates());
         tasks.start("files", watcher.instrument(tracing::info_span!("files")));
     }
 

@@ -10,6 +10,7 @@ mod kubeconfig;
 mod kubernetes;
 mod kv_events;
 mod plan;
+pub(crate) mod policies;
 mod prometheus;
 mod replicas;
 mod server;
@@ -38,11 +39,24 @@ const fn ms(ms: u64) -> Duration {
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) files: Files,
+    reads_none: bool,
     certificates: BTreeMap<String, Validity>,
 }
 
 impl Reader {
+    /// For what others have written, who may have no file of this machine read and sent to a host of theirs.
+    fn without_files() -> Self {
+        Self {
+            reads_none: true,
+            ..Self::default()
+        }
+    }
+
     fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        if self.reads_none {
+            let reason = "files are named in weir-control.yaml alone";
+            return Err(format!("cannot read {}: {reason}", path.display()));
+        }
         let (read, file) = AsRead::read(path);
         self.files.insert(path.to_owned(), file);
         read.map_err(|error| format!("cannot read {}: {error}", path.display()))
@@ -100,6 +114,13 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         receipts: receipts(&written.receipts, &root.section("receipts"))?,
         clusters,
         standalone: None,
+        policies: match &written.policies {
+            None => None,
+            Some(section) => {
+                let scope = root.section("policies").at(section.referenced.line());
+                Some(policies::policies(&section.value, &scope, reader)?)
+            }
+        },
         replicas,
         authorization: None,
         certificates: std::mem::take(&mut reader.certificates),
@@ -190,8 +211,8 @@ fn clusters(
     root: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<BTreeMap<String, Arc<Cluster>>, Error> {
-    if written.clusters.is_empty() {
-        let reason = "names no cluster; at least one is needed";
+    if written.clusters.is_empty() && written.policies.is_none() {
+        let reason = "names no cluster; at least one is needed, or policies";
         return Err(root.refuse(&None, "clusters", reason));
     }
     let clusters = root.section("clusters");

@@ -46,6 +46,7 @@ clusters:
 /// What excludes them all.
 const POD: &str = r#"
 replicas: { address: "127.0.0.1:18000", lease: { namespace: weir-system } }
+policies: { namespaces: [shop] }
 clusters:
   "<name>":
     kubernetes: { namespace: shop, service: rules, port: http }
@@ -74,7 +75,7 @@ fn reference_of_configuration_is_of_this_code() {
     let mut seen = read(&path);
     for (file, sections) in [
         ("learned.yaml", &[".planner.", ".dns."][..]),
-        ("pod.yaml", &[".kubernetes.", ".lease."]),
+        ("pod.yaml", &[".kubernetes.", ".lease.", "policies."]),
         ("told.yaml", &[".kv_events."]),
     ] {
         let more = read(&folder.path().join(file)).into_iter();

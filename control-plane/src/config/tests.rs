@@ -38,7 +38,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "",
-            "c.yaml:1: clusters: names no cluster; at least one is needed",
+            "c.yaml:1: clusters: names no cluster; at least one is needed, or policies",
         ),
         (
             "clusters:\n  r:\n    policy:\n      overload: foo\n",

@@ -19,6 +19,10 @@ impl Config {
         for registry in registries {
             let _ = write!(text, " and those that {registry} names");
         }
+        if let Some(policies) = &self.policies {
+            let namespaces = policies.namespaces.join(", ");
+            let _ = write!(text, ", and WeirPolicies of {namespaces}");
+        }
         text
     }
 

@@ -22,6 +22,53 @@ section! {
         standalone: Option<Spanned<crate::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
         authorization: Option<Spanned<Vec<Spanned<Rule>>>>,
+        policies: Option<Spanned<Policies>>,
+    }
+}
+section! {
+    /// Clusters that are [WeirPolicies](DESIGN.md#weirpolicies) in Kubernetes, beside those written here.
+    Policies {
+        /// Required. Those of which they count. A Role with `get`, `list` and `watch` of `weirpolicies` and `endpointslices`,
+        /// and `update` of `weirpolicies/status`, is needed in each. A change needs a restart
+        namespaces: Vec<Text>,
+        /// As in a cluster's `kubernetes`
+        kubeconfig: Option<Text>,
+    }
+}
+section! {
+    /// `spec` of a WeirPolicy. Names are those of a cluster, so that what is said of one holds for the other; but
+    /// nothing that names a file or a server, which are weir-control's own.
+    #[derive(Clone)]
+    #[allow(non_snake_case, reason = "the name is Gateway API's")]
+    WeirPolicy {
+        targetRefs: Vec<Spanned<TargetRef>>,
+        policy: Policy,
+        dagor: Dagor,
+        /// 0 (no cache contents) or a power of two
+        cache_shards: Option<Text>,
+        /// With selection `caching_plan`, and required then: the plan is learned
+        planner: Option<Spanned<Planner>>,
+        /// Absent: metrics are not read
+        scrape: Option<Scrape>,
+        /// Absent: hosts are not asked for cache contents
+        cache: Option<Cache>,
+        /// Where every host tells its metrics. Default: where it takes requests
+        metrics_port: Option<Text>,
+    }
+}
+section! {
+    /// A service whose endpoints are the hosts of a cluster `<service>.<namespace>`.
+    #[derive(Clone)]
+    #[allow(non_snake_case, reason = "the name is Gateway API's")]
+    TargetRef {
+        /// `""`
+        group: Option<Text>,
+        /// `Service`
+        kind: Option<Text>,
+        /// Required. Of the service, in the policy's namespace
+        name: Option<Text>,
+        /// Required. Its port where hosts take requests: the name, or the number at the pods
+        sectionName: Option<Text>,
     }
 }
 section! {
@@ -248,6 +295,7 @@ section! {
 }
 section! {
     /// How a caching plan is learned.
+    #[derive(Clone)]
     Planner {
         /// How often the plan is made anew. A new key is at once where it was answered first
         every: Option<Text>,
@@ -260,6 +308,7 @@ section! {
 }
 section! {
     /// How hosts are chosen.
+    #[derive(Clone)]
     Policy {
         /// Overload policy
         overload: Option<Text>,
@@ -310,6 +359,7 @@ section! {
 }
 section! {
     /// For how long requests wait for a host.
+    #[derive(Clone)]
     Holding {
         /// A request that no host admits waits so long at its proxy before it is shed; with `breakwater` 10s by default, with
         /// `slots` 60s
@@ -323,6 +373,7 @@ section! {
 }
 section! {
     /// When a request is tried at a second host.
+    #[derive(Clone)]
     Hedging {
         /// A request without an answer for so long is tried at its second host too. 0s: never
         after: Option<Text>,
@@ -335,6 +386,7 @@ section! {
 }
 section! {
     /// How admission levels move.
+    #[derive(Clone)]
     Dagor {
         /// How levels move: `steady`, `paper` (Zhou et al., SoCC 2018), `stalled_jobs` (document 001, 9.1.3)
         control: Option<Text>,
@@ -387,6 +439,7 @@ section! {
 }
 section! {
     /// Prometheus pages.
+    #[derive(Clone)]
     Scrape {
         /// Between two polls, 10 % jitter added
         interval: Option<Text>,
@@ -403,6 +456,7 @@ section! {
 }
 section! {
     /// Metrics: a name, or a name and labels that a sample has to have.
+    #[derive(Clone)]
     Metrics {
         /// Whose names stand where none is written: `weir` ([the host contract](../envoy-config/host/README.md)), or an
         /// engine of language models ([what each needs and lacks](../envoy-config/LANGUAGE_MODELS.md#engines-pages))
@@ -438,6 +492,7 @@ section! {
 }
 section! {
     /// Cache contents.
+    #[derive(Clone)]
     Cache {
         /// Between two polls, 10 % jitter added
         interval: Option<Text>,
@@ -483,6 +538,7 @@ section! {
 }
 section! {
     /// How hosts are asked by HTTPS.
+    #[derive(Clone)]
     HostTls {
         /// PEM file: the only authorities that are trusted. Absent: the system's
         ca: Option<Text>,

@@ -5,7 +5,7 @@
 //! through links, mounts and editors that replace files. Of large ones their times tell whether that is needed. All files together are one configuration: a
 //! change that does not check as a whole changes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -14,54 +14,69 @@ use tokio::time::Instant;
 use super::floor::{Floor, LOOK_EVERY};
 use crate::config::{self, Config, Error, Files, Loaded};
 use crate::news::News;
+use crate::policies::Attached;
+use crate::policies::attach::Verdict;
+use crate::policies::object::Objects;
 
 /// Publishes each good change, as written but for lists of hosts that shrink ([`Floor`]), and reports each bad one, until nobody listens.
-pub async fn watch(
+/// WeirPolicies are part of it: what comes of newer `objects` waits while the files are bad.
+pub(crate) async fn watch(
     path: PathBuf,
-    loaded: Loaded,
+    mut attached: Attached,
+    mut objects: watch::Receiver<Objects>,
+    verdicts: watch::Sender<Vec<Verdict>>,
     written: watch::Sender<Arc<Config>>,
     updates: mpsc::Sender<News>,
 ) {
-    let Loaded {
-        config: running,
-        mut files,
-    } = loaded;
-    let mut floor = Floor::new(running.clone());
+    let running = attached.base.clone();
+    let mut floor = Floor::new(attached.config.clone());
+    let mut is_good = true;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let (main, known) = (path.clone(), files);
+        let (main, known) = (path.clone(), std::mem::take(&mut attached.files));
         let looked = tokio::task::spawn_blocking(move || look(&main, known)).await;
-        let Ok((now, news)) = looked else { return };
-        files = now;
-        let error = match news {
-            None => None,
-            Some(Ok(config)) => match restart_needed(&path, &running, &config) {
-                None => {
-                    floor.read(config, Instant::now());
-                    None
+        let Ok((files, news)) = looked else { return };
+        attached.files = files;
+        let news = news.map(|read| read.and_then(|config| suits(&path, &running, config)));
+        let is_news = news.is_some();
+        match news {
+            None => {}
+            Some(Ok(config)) => (attached.base, is_good) = (config, true),
+            Some(Err(error)) => {
+                is_good = false;
+                floor.spoiled();
+                if updates.send(News::Misconfigured(error)).await.is_err() {
+                    return;
                 }
-                error => error,
-            },
-            Some(Err(error)) => Some(error),
-        };
-        let Some(error) = error else {
-            if let Some(config) = floor.settle(Instant::now()) {
-                written.send_replace(config);
             }
+        }
+        if !is_good {
             continue;
-        };
-        floor.spoiled();
-        if updates.send(News::Misconfigured(error)).await.is_err() {
-            return;
+        }
+        let newest = objects.borrow_and_update().clone();
+        if is_news || newest != attached.objects {
+            let is_another = attached.renew(newest);
+            verdicts.send_replace(attached.verdicts.clone());
+            if is_news || is_another {
+                floor.read(attached.config.clone(), Instant::now());
+            }
+        }
+        if let Some(config) = floor.settle(Instant::now()) {
+            written.send_replace(config);
         }
     }
 }
 
+/// A new configuration that needs no restart.
+fn suits(file: &Path, running: &Config, new: Arc<Config>) -> Result<Arc<Config>, Error> {
+    match restart_needed(file, running, &new) {
+        None => Ok(new),
+        Some(error) => Err(error),
+    }
+}
+
 /// The files as they are now, and what they say if that is not what they said.
-pub fn look(
-    path: &std::path::Path,
-    mut known: Files,
-) -> (Files, Option<Result<Arc<Config>, Error>>) {
+pub fn look(path: &Path, mut known: Files) -> (Files, Option<Result<Arc<Config>, Error>>) {
     if known.iter_mut().all(|(path, file)| file.is_now(path)) {
         return (known, None);
     }
@@ -72,24 +87,28 @@ pub fn look(
 }
 
 /// What cannot be changed while ports are bound.
-pub fn restart_needed(file: &std::path::Path, running: &Config, new: &Config) -> Option<Error> {
+pub fn restart_needed(file: &Path, running: &Config, new: &Config) -> Option<Error> {
     // Renewed certificates and tokens are taken up as they come; what is open goes on.
     let secured = |config: &Config| config.xds.tls.is_some();
     let same = |old: &Config, new: &Config| match (&old.replicas, &new.replicas) {
         (Some(old), Some(new)) => old.is_same(new),
         (old, new) => old.is_none() && new.is_none(),
     };
+    let namespaces = |config: &Config| config.policies.as_ref().map(|it| it.namespaces.clone());
     let field = if running.xds.listen != new.xds.listen || secured(running) != secured(new) {
         "xds"
     } else if running.admin != new.admin {
         "admin.listen"
     } else if !same(running, new) {
         "replicas"
+    } else if namespaces(running) != namespaces(new) {
+        "policies"
     } else {
         return None;
     };
     let what = match field {
         "replicas" => "how replicas find each other does",
+        "policies" => "the namespaces of WeirPolicies do",
         _ => "listeners do",
     };
     let reason = format!(

@@ -16,8 +16,9 @@ const RESTRICTED: &str = include_str!("../../../deploy/kubernetes/control/namesp
 const LEAST: [&str; 1] = ["control.clusters.rules.hosts[0].address=10.0.0.11:8080"];
 
 /// All of the chart that the API server knows without the resources of others.
-const VALUES: [&str; 5] = [
+const VALUES: [&str; 6] = [
     "control.replicas=2",
+    "control.policies.namespaces={default}",
     "control.clusters.rules.kubernetes.namespace=default",
     "control.clusters.rules.kubernetes.port=http",
     "governor.enabled=true",
@@ -117,5 +118,5 @@ async fn the_api_server_takes_all_of_the_chart_and_its_pods() {
             }
         }
     }
-    assert_eq!(kinds.len(), 10, "{kinds:?}");
+    assert_eq!(kinds.len(), 13, "{kinds:?}");
 }

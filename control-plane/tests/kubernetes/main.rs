@@ -3,6 +3,7 @@
 
 mod chart;
 mod cluster;
+mod policies;
 mod replicas;
 
 #[allow(dead_code)] // Other tests use more of it.

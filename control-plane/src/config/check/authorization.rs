@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which identity may do what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_saphyr::Spanned;
 use weir_fleet::authorization::{Authorization, Clusters, Pattern, Place, Rule, What};
@@ -30,7 +30,7 @@ pub(super) fn authorization(
     }
     let rules = written.iter().enumerate().map(|(index, written)| {
         let scope = scope.item(index).at(written.referenced.line());
-        rule(&written.value, &config.clusters, &scope)
+        rule(&written.value, config, &scope)
     });
     let rules = rules.collect::<Result<Vec<Rule>, Error>>()?;
     let is_of_replicas = |rule: &Rule| rule.what.contains(&What::Replica);
@@ -42,11 +42,7 @@ pub(super) fn authorization(
     Ok(Authorization(rules))
 }
 
-fn rule<T>(
-    written: &written::Rule,
-    known: &BTreeMap<String, T>,
-    scope: &Scope<'_>,
-) -> Result<Rule, Error> {
+fn rule(written: &written::Rule, config: &Config, scope: &Scope<'_>) -> Result<Rule, Error> {
     let written::Rule {
         identity,
         clusters,
@@ -74,7 +70,9 @@ fn rule<T>(
         return Err(scope.refuse(&None, "clusters", reason));
     }
     let names: BTreeSet<String> = list(clusters, &scope.section("clusters"), |text| {
-        match text == "*" || known.contains_key(text) {
+        // One of a policy may come later.
+        let may_be = config.policies.is_some() || config.clusters.contains_key(text);
+        match text == "*" || may_be {
             true => Ok(text.to_owned()),
             false => Err(format!("{text:?} is no cluster of this configuration")),
         }

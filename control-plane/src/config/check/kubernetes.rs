@@ -30,7 +30,7 @@ pub(super) fn kubernetes(
     Ok(Kubernetes {
         namespace,
         service: label(&written.service, "service", cluster)?,
-        port: service_port(&written.port, scope)?,
+        port: service_port(&written.port, "port", scope)?,
         metrics_port: port(&written.metrics_port, "metrics_port", scope)?,
         access: access(&written.kubeconfig, scope, reader)?,
     })
@@ -47,11 +47,16 @@ pub(super) fn label(
     scope.text(value, field, default, is_label, shape)
 }
 
-fn service_port(value: &Value, scope: &Scope<'_>) -> Result<ServicePort, Error> {
+/// Which of a service's ports.
+pub(super) fn service_port(
+    value: &Value,
+    field: &str,
+    scope: &Scope<'_>,
+) -> Result<ServicePort, Error> {
     let shape = "a port's name or 1 to 65535";
-    scope.note("port", "text", None, Some(shape.to_owned()));
+    scope.note(field, "text", None, Some(shape.to_owned()));
     let Some(text) = value else {
-        return Err(scope.refuse(value, "port", "required; where the hosts take requests"));
+        return Err(scope.refuse(value, field, "required; where the hosts take requests"));
     };
     let text = text.value.as_str();
     match text.parse() {
@@ -60,7 +65,7 @@ fn service_port(value: &Value, scope: &Scope<'_>) -> Result<ServicePort, Error> 
         _ if is_label(text) && text.bytes().any(|c| c.is_ascii_lowercase()) => {
             Ok(ServicePort::Named(text.to_owned()))
         }
-        _ => Err(scope.refuse(value, "port", format!("{text:?} is not {shape}"))),
+        _ => Err(scope.refuse(value, field, format!("{text:?} is not {shape}"))),
     }
 }
 

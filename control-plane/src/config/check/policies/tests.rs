@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+use serde_json::json;
+
+use super::*;
+use crate::config::ServicePort;
+
+fn spec(more: Value) -> Value {
+    let target = json!({ "group": "", "kind": "Service", "name": "rules", "sectionName": "http" });
+    let mut spec = json!({ "targetRefs": [target] });
+    let all = spec.as_object_mut().unwrap();
+    all.extend(more.as_object().unwrap().clone());
+    spec
+}
+
+fn refusal(spec: &Value) -> String {
+    let read = read("shop/one", "shop", spec, &Access::Pod);
+    read.clusters.unwrap_err().to_string()
+}
+
+#[test]
+fn a_policy_is_a_cluster_for_each_of_its_services() {
+    let mut spec = spec(json!({
+        "policy": { "overload": "dagor", "ranked_hosts": 2 },
+        "scrape": { "interval": "2s" },
+        "metrics_port": 9100,
+    }));
+    let second = json!({ "group": "", "kind": "Service", "name": "search", "sectionName": "8080" });
+    let targets = spec["targetRefs"].as_array_mut().unwrap();
+    targets.push(second);
+    let read = read("shop/one", "shop", &spec, &Access::Pod);
+    let clusters = read.clusters.unwrap();
+    let names: Vec<&str> = clusters.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["rules.shop", "search.shop"]);
+    let ports = [ServicePort::Named("http".into()), ServicePort::Number(8080)];
+    for ((_, cluster), port) in clusters.iter().zip(ports) {
+        assert_eq!(cluster.policy.ranked_hosts, 2);
+        let scrape = cluster.scrape.as_ref().unwrap();
+        assert_eq!(scrape.poll.interval.as_secs(), 2);
+        let Some(Registry::Kubernetes(asked)) = &cluster.registry else {
+            panic!("asked elsewhere");
+        };
+        assert_eq!((&*asked.namespace, &asked.port), ("shop", &port));
+        assert_eq!(asked.metrics_port, Some(9100));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_policy_is_said_by_its_fields() {
+    let cases = [
+        (json!({}), "spec.targetRefs: 1 to 16 are needed"),
+        (spec(json!({ "hosts": [] })), "unknown field `hosts`"),
+        (spec(json!({ "consul": {} })), "unknown field `consul`"),
+        (
+            spec(json!({ "policy": { "overload": "best" } })),
+            "spec.policy.overload: \"best\" is unknown",
+        ),
+        (
+            spec(json!({ "policy": { "selection": "caching_plan" } })),
+            "policy.selection caching_plan",
+        ),
+        (
+            spec(json!({ "metrics_port": 0 })),
+            "spec.metrics_port: \"0\" is no port",
+        ),
+        (
+            json!({ "targetRefs": [{ "kind": "InferencePool", "name": "a", "sectionName": "b" }] }),
+            "spec.targetRefs[0].kind: a Service is meant",
+        ),
+        (
+            json!({ "targetRefs": [{ "kind": "Service", "name": "rules" }] }),
+            "spec.targetRefs[0].sectionName: required",
+        ),
+        (
+            json!({ "targetRefs": [{ "kind": "Service", "name": "../nodes", "sectionName": "http" }] }),
+            "spec.targetRefs[0].name: ",
+        ),
+    ];
+    for (spec, said) in cases {
+        let refusal = refusal(&spec);
+        assert!(refusal.starts_with("WeirPolicy shop/one: "), "{refusal}");
+        assert!(refusal.contains(said), "{refusal}: {said}");
+    }
+    let twice = &mut spec(json!({}));
+    let targets = twice["targetRefs"].as_array_mut().unwrap();
+    targets.push(targets[0].clone());
+    let refusal = refusal(twice);
+    assert!(refusal.contains("spec.targetRefs[1].name: "), "{refusal}");
+}
+
+/// Whoever may write a policy could have it sent to hosts of theirs.
+#[test]
+fn no_file_of_weir_controls_machine_is_read_for_a_policy() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let pair = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+    std::fs::write(file.path(), pair.cert.pem()).unwrap();
+    for section in ["scrape", "cache"] {
+        let refusal = refusal(&spec(json!({ section: { "tls": { "ca": file.path() } } })));
+        let said = format!("spec.{section}.tls.ca: ");
+        assert!(refusal.contains(&said), "{refusal}");
+        assert!(
+            refusal.contains("files are named in weir-control.yaml alone"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_of_any_length_is_not_read() {
+    let long = "a".repeat(LONGEST);
+    let refusal = refusal(&spec(json!({ "cache": { "path": long } })));
+    assert_eq!(
+        refusal,
+        "WeirPolicy shop/one: spec: longer than 65536 bytes"
+    );
+}
