@@ -13,6 +13,7 @@ use rand::SeedableRng;
 use weir_control::admin::{Question, explain as explained};
 use weir_control::follow::Mirror;
 use weir_control::leader::lock::{Key, consul as key, lease};
+use weir_control::policies;
 use weir_control::sources::cache::Conversation;
 use weir_control::sources::consul;
 use weir_control::sources::nodes::{self, Named};
@@ -94,6 +95,16 @@ pub(crate) fn consul_lock(bytes: &[u8]) -> bool {
 /// The same of the replicas' Lease in Kubernetes.
 pub(crate) fn kubernetes_lease(bytes: &[u8]) -> bool {
     leads(accepted(lease::read(bytes)))
+}
+
+/// What owners of services write.
+pub(crate) fn weir_policy(bytes: &[u8]) -> bool {
+    let Some(clusters) = accepted(policies::read("shop/one", bytes)) else {
+        return false;
+    };
+    assert!((1..=16).contains(&clusters.len()));
+    assert!(clusters.iter().all(|name| name.ends_with(".shop")));
+    true
 }
 
 fn leads(key: Option<Key>) -> bool {

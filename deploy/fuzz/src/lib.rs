@@ -51,6 +51,7 @@ pub const DECODERS: &[Decoder] = &[
     decoder("consul_roots", control::consul_roots),
     decoder("consul_lock", control::consul_lock),
     decoder("kubernetes_lease", control::kubernetes_lease),
+    decoder("weir_policy", control::weir_policy),
     decoder("prometheus", control::prometheus),
     decoder("scrape", control::scrape),
     decoder("cache_page", control::cache_page),
