@@ -17,7 +17,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* namespaces whose endpoints are asked for with the pod's own token, as a list in JSON */}}
 {{- define "weir.hostsNamespaces" -}}
-{{- $found := list -}}
+{{- $found := .Values.control.policies.namespaces -}}
 {{- range $cluster := .Values.control.clusters -}}
 {{- with $cluster.kubernetes -}}
 {{- if not .kubeconfig -}}
@@ -53,7 +53,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $config := deepCopy .Values.control.config -}}
 {{- $_ := set $config "xds" $xds -}}
 {{- $_ := set $config "admin" (dict "listen" "0.0.0.0:19000" "plaintext" true) -}}
-{{- $_ := set $config "clusters" .Values.control.clusters -}}
+{{- with .Values.control.clusters -}}
+{{- $_ := set $config "clusters" . -}}
+{{- end -}}
+{{- with .Values.control.policies.namespaces -}}
+{{- $_ := set $config "policies" (dict "namespaces" .) -}}
+{{- end -}}
 {{- if include "weir.isOfSeveral" . -}}
 {{- $_ := set $config "replicas" $replicas -}}
 {{- end -}}
@@ -65,7 +70,7 @@ refuse the whole file */}}
 {{- define "weir.bound" -}}
 {{- $config := include "weir.config" . | fromYaml -}}
 {{- $reports := pick (default dict $config.reports) "max_proxies" "max_waiting_bytes" -}}
-{{- $bound := pick $config "xds" "admin" "replicas" "discovery" -}}
+{{- $bound := pick $config "xds" "admin" "replicas" "policies" "discovery" -}}
 {{- $_ := set $bound "reports" $reports -}}
 {{- $_ := set $bound "receipts" (pick (default dict $config.receipts) "file" "max_size" "keep") -}}
 {{- toJson $bound -}}

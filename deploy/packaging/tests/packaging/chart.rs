@@ -112,6 +112,7 @@ fn all() -> Value {
             },
             "config": { "publish": { "interval": "500ms" }, "memory": { "limit": "512MiB" } },
             "files": { "hosts.yaml": "- { address: \"10.0.0.11:8080\" }\n" },
+            "policies": { "namespaces": ["search", "shop"] },
             "podLabels": { "team": "search" },
             "podAnnotations": { "note": "one" },
             "nodeSelector": { "disk": "ssd" },
@@ -222,9 +223,11 @@ fn the_same_as_overlays() {
     let governor = json!({ "governor": { "enabled": true } });
     let monitored =
         json!({ "monitoring": { "podMonitors": true }, "governor": { "enabled": true } });
+    let policies = json!({ "clusters": {}, "policies": { "namespaces": ["default"] } });
     let cases = [
         ("overlays/standalone", least()),
         ("overlays/endpoints", with(asked, none())),
+        ("overlays/policies", with(policies, none())),
         ("overlays/replicas", with(json!({ "replicas": 2 }), none())),
         ("governor", with(none(), governor)),
         ("overlays/governor-cores", with(none(), cores())),
@@ -238,8 +241,19 @@ fn the_same_as_overlays() {
             if object["kind"] == "Namespace" && object["metadata"]["name"] == NAMESPACE {
                 continue;
             }
+            // Helm installs it before the templates.
+            if object["kind"] == "CustomResourceDefinition" {
+                let file = needs::root().join("deploy/kubernetes/chart/crds/weirpolicies.json");
+                let file: Value = serde_json::from_str(&yaml::read(&file)).unwrap();
+                assert_eq!(said(file), object);
+                continue;
+            }
             // Elsewhere the chart says whose it is.
-            let named = name.replace("-endpoints", &format!("-endpoints-{NAMESPACE}"));
+            let of = |part: &str| name.replace(part, &format!("{part}-{NAMESPACE}"));
+            let named = match name.contains("-endpoints") {
+                true => of("-endpoints"),
+                false => of("-policies"),
+            };
             let Some(rendered) = chart.get(&name).or_else(|| chart.get(&named)) else {
                 panic!(
                     "{overlay}: the chart has no {name}, only {:?}",
@@ -316,6 +330,10 @@ fn wrong_values_are_refused() {
         (
             json!({ "control": { "clusters": { "rules": { "kubernetes": {} } } } }),
             "at '/control/clusters/rules/kubernetes': missing property 'namespace'",
+        ),
+        (
+            json!({ "control": { "policies": { "namespaces": ["Shop"] } } }),
+            "at '/control/policies/namespaces/0': 'Shop' does not match pattern",
         ),
         (
             json!({ "control": { "files": { "a/b": "" } } }),
@@ -450,6 +468,7 @@ fn pods_are_replaced() {
         json!({ "config": { "discovery": { "max_streams": 100 } } }),
         json!({ "config": { "reports": { "max_proxies": 10 } } }),
         json!({ "config": { "receipts": { "file": "/a" } } }),
+        json!({ "policies": { "namespaces": ["shop"] } }),
     ] {
         assert_ne!(before, two(more.clone()), "{more}");
     }

@@ -46,9 +46,10 @@ pub(crate) const TESTS: &[Test] = &[
     ),
 ];
 
-const OVERLAYS: [&str; 7] = [
+const OVERLAYS: [&str; 8] = [
     "overlays/standalone",
     "overlays/endpoints",
+    "overlays/policies",
     "overlays/replicas",
     "overlays/istio",
     "overlays/monitoring",
@@ -137,6 +138,7 @@ fn the_programs_take_the_configurations() {
     let cases = [
         ("overlays/standalone", "weir-control", &["--check"][..]),
         ("overlays/endpoints", "weir-control", &["--check"]),
+        ("overlays/policies", "weir-control", &["--check"]),
         ("overlays/replicas", "weir-control", &["--check"]),
         ("overlays/istio", "weir-control", &["--check"]),
         ("governor", "weir-governor", &["run", "--check"]),
@@ -214,11 +216,16 @@ fn weir_control_runs_as_nobody() {
             "verbs": ["create"],
         },
     ]);
+    let policies = json!([
+        { "apiGroups": ["weir.dev"], "resources": ["weirpolicies"], "verbs": ["get", "list", "watch"] },
+        { "apiGroups": ["weir.dev"], "resources": ["weirpolicies/status"], "verbs": ["update"] },
+    ]);
     for (overlay, allowed) in [
-        ("overlays/standalone", None),
-        ("overlays/endpoints", Some(&endpoints)),
-        ("overlays/replicas", Some(&lease)),
-        ("overlays/istio", None),
+        ("overlays/standalone", &[][..]),
+        ("overlays/endpoints", &[&endpoints]),
+        ("overlays/policies", &[&endpoints, &policies]),
+        ("overlays/replicas", &[&lease]),
+        ("overlays/istio", &[]),
     ] {
         let documents = yaml::documents(&build(overlay));
         let pod = &find(&documents, "Deployment", "weir-control")["spec"]["template"]["spec"];
@@ -236,18 +243,18 @@ fn weir_control_runs_as_nobody() {
         // What asks the API server needs one, and may do with it what is written here.
         assert_eq!(
             pod["automountServiceAccountToken"],
-            allowed.is_some(),
+            !allowed.is_empty(),
             "{overlay}"
         );
         let rights = documents
             .iter()
             .filter(|document| document["kind"] == "Role");
         let rights: Vec<&Value> = rights.map(|role| &role["rules"]).collect();
-        assert_eq!(rights, allowed.as_slice(), "{overlay}");
+        assert_eq!(rights, allowed, "{overlay}");
         assert!(
             documents
                 .iter()
-                .all(|document| document["kind"] != "ClusterRole")
+                .all(|document| document["kind"] != "ClusterRoleBinding")
         );
         // The ports of the Service and of probes are the container's.
         let ports = container["ports"].as_array().unwrap();
