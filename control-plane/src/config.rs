@@ -35,7 +35,7 @@ pub use replicas::Replicas;
 pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;
 pub use weir_fleet::settings::{
-    Access, ApiServer, Bearer, Cache, Cluster, Consul, Control, Dagor, Dns, Host, HostTls,
+    Access, ApiServer, Backend, Bearer, Cache, Cluster, Consul, Control, Dagor, Dns, Host, HostTls,
     Instance, Kept, Kubernetes, KvEvents, Plan, Planning, Poll, Prometheus, Question, Registry,
     ReportLimits, Scrape, Server, ServicePort, Token, Written,
 };

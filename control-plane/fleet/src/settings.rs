@@ -26,7 +26,7 @@ pub use cluster::{Cluster, Host, Instance, Plan, Planning, Written};
 pub use consul::{Consul, Question, Token};
 pub use dns::Dns;
 pub use kept::Kept;
-pub use kubernetes::{Access, ApiServer, Bearer, Kubernetes, ServicePort};
+pub use kubernetes::{Access, ApiServer, Backend, Bearer, Kubernetes, ServicePort};
 pub use kv_events::KvEvents;
 pub use polls::{Cache, Poll, Prometheus, Scrape};
 pub use registry::Registry;

@@ -12,11 +12,8 @@ pub struct Policies {
     pub access: Access,
 }
 
-/// What a policy is about: an entry of its `targetRefs`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// A service in the policy's namespace.
-    pub service: String,
-    /// Its port, by name or by the number at the pods.
-    pub port: String,
-}
+/// What a policy is about: an entry of its `targetRefs`, in the policy's namespace.
+pub use weir_fleet::settings::Backend as Target;
+
+/// The API group of InferencePools.
+pub(crate) const POOLS: &str = "inference.networking.k8s.io";

@@ -780,14 +780,21 @@ fn kubernetes(fields: &str, file: &str) -> Result<Kubernetes, String> {
 #[test]
 fn every_refusal_of_kubernetes_names_field_and_reason() {
     let good = kubernetes("namespace: shop, port: 8080", "").unwrap();
-    assert_eq!((&*good.service, &*good.namespace), ("rules", "shop"));
-    assert_eq!(good.port, ServicePort::Number(8080));
+    assert_eq!(good.namespace, "shop");
+    let rules = |port| Backend::Service("rules".into(), port);
+    assert_eq!(good.backend, rules(ServicePort::Number(8080)));
     assert_eq!(good.access, Access::Pod);
     let named = kubernetes("namespace: shop, port: http-1, service: other", "").unwrap();
-    assert_eq!(named.port, ServicePort::Named("http-1".into()));
-    assert_eq!(named.service, "other");
+    let other = Backend::Service("other".into(), ServicePort::Named("http-1".into()));
+    assert_eq!(named.backend, other);
+    let pool = kubernetes("namespace: shop, inference_pool: llama", "").unwrap();
+    assert_eq!(pool.backend, Backend::Pool("llama".into()));
     for (fields, reason) in [
-        ("port: 80", "namespace: required; where the service is"),
+        (
+            "namespace: a, inference_pool: b, port: 80",
+            "port: an InferencePool has none; leave it out, or inference_pool",
+        ),
+        ("port: 80", "namespace: required; where it is"),
         (
             "namespace: a/b, port: 80",
             "namespace: \"a/b\" is not a name of 1 to 63 lower-case letters, digits and hyphens",

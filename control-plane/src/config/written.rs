@@ -57,17 +57,17 @@ section! {
     }
 }
 section! {
-    /// A service whose endpoints are the hosts of a cluster `<service>.<namespace>`.
+    /// A service or pool whose pods are the hosts of a cluster `<name>.<namespace>`.
     #[derive(Clone)]
     #[allow(non_snake_case, reason = "the name is Gateway API's")]
     TargetRef {
-        /// `""`
+        /// `""` of a Service, `inference.networking.k8s.io` of an InferencePool
         group: Option<Text>,
-        /// `Service`
+        /// `Service` or `InferencePool`
         kind: Option<Text>,
-        /// Required. Of the service, in the policy's namespace
+        /// Required. Its name, in the policy's namespace
         name: Option<Text>,
-        /// Required. Its port where hosts take requests: the name, or the number at the pods
+        /// Required of a Service: its port where hosts take requests, by the name or by the number at the pods
         sectionName: Option<Text>,
     }
 }
@@ -603,14 +603,17 @@ section! {
     }
 }
 section! {
-    /// Hosts that are a service's endpoints.
+    /// Hosts that are a service's endpoints, or an InferencePool's pods.
     Kubernetes {
         /// Name of the service: its EndpointSlices are read, which need a Role with `get`, `list` and `watch` of them.
         /// Default: the cluster's name
         service: Option<Text>,
-        /// Required. Where the service is
+        /// Instead of `service` and `port`: an InferencePool (inference.networking.k8s.io/v1). The hosts are the pods that it
+        /// selects, at its target ports; a Role with `get`, `list` and `watch` of `inferencepools` and `pods` is needed
+        inference_pool: Option<Text>,
+        /// Required. Where the service or pool is
         namespace: Option<Text>,
-        /// Required. A port's name in the service, or its number at the pods (`targetPort`)
+        /// Required with a service. A port's name in it, or its number at the pods (`targetPort`)
         port: Option<Text>,
         /// Where every host tells its metrics. Default: where it takes requests
         metrics_port: Option<Text>,

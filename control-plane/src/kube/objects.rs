@@ -101,11 +101,20 @@ impl<T> Default for Page<T> {
     }
 }
 
-/// Of a page, an object or a bookmark.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Of a page, an object or a bookmark, as far as any is read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Metadata {
     pub(crate) name: String,
+    pub(crate) namespace: String,
+    /// Another object of the same name has another one.
+    pub(crate) uid: String,
+    /// Counts what is written to its `spec`.
+    pub(crate) generation: i64,
+    /// To the second. Text, which sorts as the times do.
+    pub(crate) creation_timestamp: String,
+    /// Since when it is ending.
+    pub(crate) deletion_timestamp: Option<String>,
     /// What a watch goes on from. Only the server knows what is in it.
     pub(crate) resource_version: String,
     /// What the next page is asked with; empty at the last.

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use weir_settings::{Entry, Seen, Shape};
 
+use crate::config::policies::POOLS;
 use crate::config::{Access, policy, written};
 
 const FILE: &str = "../deploy/kubernetes/policies/weirpolicies.json";
@@ -41,8 +42,8 @@ fn seen() -> BTreeMap<String, Seen> {
 fn field(seen: Option<&Seen>) -> Option<Value> {
     let text = |pattern: &str| json!({ "type": "string", "maxLength": 300, "pattern": pattern });
     let Some(seen) = seen else {
-        // A group, or what stands below.
-        return Some(json!({}));
+        // A section, or `targetRefs[].group`.
+        return Some(json!({ "type": "string" }));
     };
     let range = seen.range.as_deref().unwrap_or_default();
     let bounds = |kind: &str| {
@@ -119,11 +120,8 @@ fn spec() -> Value {
     targets["maxItems"] = json!(16);
     targets["x-kubernetes-list-type"] = json!("atomic");
     let target = &mut targets["items"];
-    target["required"] = json!(["group", "kind", "name", "sectionName"]);
-    let properties = &mut target["properties"];
-    properties["group"] = json!({ "type": "string", "enum": [""], "description": "Of a Service" });
-    properties["kind"] =
-        json!({ "type": "string", "enum": ["Service"], "description": "What hosts are of" });
+    target["required"] = json!(["group", "kind", "name"]);
+    target["properties"]["group"]["enum"] = json!(["", POOLS]);
     root
 }
 

@@ -8,31 +8,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use weir_fleet::poll::{Fault, PollError};
 
-use crate::kube::objects::{self, Kept};
+use crate::kube::objects::{Kept, Metadata};
 use crate::sources::discovery::cut;
 
 /// Of a namespace. Each is a cluster at least, and a cluster costs memory here and in sidecars.
 const MOST: usize = 1000;
 
 /// A WeirPolicy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
 pub(crate) struct Object {
     /// As its status is written back.
     pub(crate) whole: Value,
     pub(crate) metadata: Metadata,
-}
-
-/// What is read of its metadata.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Metadata {
-    pub(crate) name: String,
-    pub(crate) namespace: String,
-    pub(crate) uid: String,
-    /// Counts what is written to its `spec`.
-    pub(crate) generation: i64,
-    /// To the second. Text, which sorts as the times do.
-    pub(crate) creation_timestamp: String,
 }
 
 impl Object {
@@ -67,34 +55,13 @@ impl std::fmt::Display for Id {
 /// Those of all namespaces.
 pub(crate) type Objects = BTreeMap<Id, Arc<Object>>;
 
-/// As they come, with what every kind has.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub(crate) struct Told {
-    common: objects::Metadata,
-    object: Object,
-}
-
-#[cfg(test)]
-impl Told {
-    pub(super) fn into_object(self) -> Object {
-        self.object
-    }
-}
-
-impl TryFrom<Value> for Told {
+impl TryFrom<Value> for Object {
     type Error = String;
 
     fn try_from(whole: Value) -> Result<Self, String> {
-        let read = |error: serde_json::Error| cut(&error.to_string());
-        let metadata = &whole["metadata"];
-        Ok(Self {
-            common: objects::Metadata::deserialize(metadata).map_err(read)?,
-            object: Object {
-                metadata: Metadata::deserialize(metadata).map_err(read)?,
-                whole,
-            },
-        })
+        let metadata = Metadata::deserialize(&whole["metadata"]);
+        let metadata = metadata.map_err(|error| cut(&error.to_string()))?;
+        Ok(Self { whole, metadata })
     }
 }
 
@@ -103,17 +70,17 @@ impl TryFrom<Value> for Told {
 pub(crate) struct Namespace(pub(crate) BTreeMap<String, Arc<Object>>);
 
 impl Kept for Namespace {
-    type Object = Told;
+    type Object = Object;
 
     const RIGHT: &'static str = "get, list and watch of weirpolicies in weir.dev";
 
-    fn metadata(told: &Told) -> &objects::Metadata {
-        &told.common
+    fn metadata(object: &Object) -> &Metadata {
+        &object.metadata
     }
 
-    fn put(&mut self, told: Told) -> Result<(), PollError> {
-        let name = told.object.metadata.name.clone();
-        self.0.insert(name, Arc::new(told.object));
+    fn put(&mut self, object: Object) -> Result<(), PollError> {
+        let name = object.metadata.name.clone();
+        self.0.insert(name, Arc::new(object));
         match self.0.len() > MOST {
             true => Err(PollError::new(
                 Fault::TooLarge,

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use weir_fleet::view::{ClusterView, View};
 
 use super::attach::{Refused, Verdict};
-use crate::config::Target;
+use crate::config::policies::POOLS;
+use crate::config::{Target, policy};
 
 /// Whose entries in a status are ours.
 const CONTROLLER: &str = "weir.dev/weir-control";
@@ -42,7 +43,13 @@ pub(super) fn due(verdict: &Verdict, view: &View, now: &str) -> Option<Value> {
 
 fn entry(verdict: &Verdict, target: &Target, view: &View) -> Value {
     let metadata = &verdict.object.metadata;
-    let cluster = format!("{}.{}", target.service, metadata.namespace);
+    let cluster = policy::cluster_of(target, &metadata.namespace);
+    let reference = match target {
+        Target::Service(name, port) => json!({
+            "group": "", "kind": "Service", "name": name, "sectionName": port.to_string(),
+        }),
+        Target::Pool(name) => json!({ "group": POOLS, "kind": "InferencePool", "name": name }),
+    };
     let in_force = verdict.clusters.contains(&cluster);
     let condition = |kind: &str, said: Said| {
         json!({
@@ -61,12 +68,7 @@ fn entry(verdict: &Verdict, target: &Target, view: &View) -> Value {
         ),
     ];
     json!({
-        "ancestorRef": {
-            "group": "",
-            "kind": "Service",
-            "name": target.service,
-            "sectionName": target.port,
-        },
+        "ancestorRef": reference,
         "controllerName": CONTROLLER,
         "conditions": conditions,
     })

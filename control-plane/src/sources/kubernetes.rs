@@ -2,10 +2,13 @@
 //! The hosts of a cluster from Kubernetes.
 //!
 //! ```text
-//!  EndpointSlices of the service ── Follower ──> Slices ── read (pure) ──> Answered ──> membership
+//!  EndpointSlices of a service ── Follower ──> Slices ─┐
+//!  an InferencePool, its pods ── two Followers ─> Pods ─┴─ read (pure) ──> Answered ──> membership
 //! ```
 
 mod answer;
+mod pods;
+mod pool;
 mod read;
 mod slices;
 
@@ -17,11 +20,15 @@ use weir_fleet::poll::PollError;
 
 use super::consul::encoded;
 use super::discovery::{Answered, Found, Patience, Said};
-use crate::config::{Kubernetes, Registry};
+use crate::config::{Backend, Kubernetes, Registry};
 use crate::kube::follower::{Follower, WATCH};
-use crate::kube::objects::Objects;
 use crate::kube::questions::Questions;
 use slices::Slices;
+
+/// How patiently it asks, and how long one watch lasts.
+fn lasting() -> (Patience, Duration) {
+    (Patience::default(), WATCH)
+}
 
 /// Asks until nobody listens.
 pub(super) async fn run(
@@ -29,45 +36,86 @@ pub(super) async fn run(
     settings: Arc<Kubernetes>,
     news: mpsc::Sender<Answered>,
 ) {
-    let patience = Patience::default();
-    follow(cluster, settings, news, (patience, WATCH)).await;
-}
-
-async fn follow(
-    cluster: Arc<str>,
-    settings: Arc<Kubernetes>,
-    news: mpsc::Sender<Answered>,
-    (patience, watch): (Patience, Duration),
-) {
-    let follower = Follower {
-        access: settings.access.clone(),
-        path: path(&settings),
+    let (patience, watch) = lasting();
+    Asker {
+        cluster,
+        settings,
+        news,
         patience,
         watch,
-        tell: |slices: Result<&Slices, PollError>| Answered {
-            cluster: cluster.clone(),
-            registry: Registry::Kubernetes(settings.clone()),
-            said: Said::Hosts(slices.map(|slices| slices.read(&settings))),
-        },
-        news,
-    };
-    follower.run().await;
+    }
+    .run()
+    .await;
 }
 
 /// Who is there. Also tries whether a watch is allowed.
 pub(super) async fn hosts(settings: &Kubernetes) -> Result<Found, PollError> {
-    let answer = Patience::default().answer;
-    let questions = Questions::new(&settings.access, &path(settings), answer)?;
-    let slices: Objects<Slices> = questions.list().await?;
-    questions.watch(&slices, WATCH).await?;
+    let service = match &settings.backend {
+        Backend::Service(service, _) => service,
+        Backend::Pool(name) => return pool::hosts(settings, name).await,
+    };
+    let path = path(settings, service);
+    let questions = Questions::new(&settings.access, &path, lasting().0.answer)?;
+    let slices = questions.list::<Slices>().await?;
+    questions.watch(&slices, lasting().1).await?;
     Ok(slices.kept.read(settings))
 }
 
+/// Who asks for one cluster.
+#[derive(Clone, Debug)]
+struct Asker {
+    cluster: Arc<str>,
+    settings: Arc<Kubernetes>,
+    news: mpsc::Sender<Answered>,
+    patience: Patience,
+    watch: Duration,
+}
+
+impl Asker {
+    async fn run(self) {
+        let settings = self.settings.clone();
+        match &settings.backend {
+            Backend::Service(name, _) => self.service(name).await,
+            Backend::Pool(name) => pool::run(self, name).await,
+        }
+    }
+
+    async fn service(self, name: &str) {
+        let (path, news) = (path(&self.settings, name), self.news.clone());
+        let follower = self.follower(path, news, |said: Result<&Slices, PollError>| {
+            self.answered(said.map(|slices| slices.read(&self.settings)))
+        });
+        follower.run().await;
+    }
+
+    fn follower<Tell, News>(
+        &self,
+        path: String,
+        news: mpsc::Sender<News>,
+        tell: Tell,
+    ) -> Follower<Tell, News> {
+        Follower {
+            access: self.settings.access.clone(),
+            path,
+            patience: self.patience,
+            watch: self.watch,
+            tell,
+            news,
+        }
+    }
+
+    fn answered(&self, said: Result<Found, PollError>) -> Answered {
+        Answered {
+            cluster: self.cluster.clone(),
+            registry: Registry::Kubernetes(self.settings.clone()),
+            said: Said::Hosts(said),
+        }
+    }
+}
+
 /// Where the slices of one service are.
-fn path(settings: &Kubernetes) -> String {
-    let Kubernetes {
-        namespace, service, ..
-    } = settings;
+fn path(settings: &Kubernetes, service: &str) -> String {
+    let namespace = &settings.namespace;
     let selector = format!("kubernetes.io/service-name={service}");
     format!(
         "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector={}",

@@ -16,9 +16,10 @@ const RESTRICTED: &str = include_str!("../../../deploy/kubernetes/control/namesp
 const LEAST: [&str; 1] = ["control.clusters.rules.hosts[0].address=10.0.0.11:8080"];
 
 /// All of the chart that the API server knows without the resources of others.
-const VALUES: [&str; 6] = [
+const VALUES: [&str; 7] = [
     "control.replicas=2",
     "control.policies.namespaces={default}",
+    "control.policies.inferencePools=true",
     "control.clusters.rules.kubernetes.namespace=default",
     "control.clusters.rules.kubernetes.port=http",
     "governor.enabled=true",

@@ -20,6 +20,11 @@ const POLICIES: (&str, &str) = (
     "default",
 );
 
+const POOLS: (&str, &str) = (
+    include_str!("../../../deploy/kubernetes/overlays/policies/pools.yaml"),
+    "default",
+);
+
 const PLACE: &str = "/apis/weir.dev/v1alpha1/namespaces/default/weirpolicies";
 
 struct World {
@@ -202,6 +207,91 @@ async fn a_policy_is_a_cluster_and_its_status_says_what_came_of_it() {
     cluster(&control, "no cluster", Value::is_null).await;
 }
 
+/// With a label, as a kubelet tells of it.
+async fn pod(cluster: &Cluster, name: &str, ip: &str) {
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name, "labels": { "app": "llama" } },
+        "spec": { "containers": [ { "name": "engine", "image": "engine" } ], "automountServiceAccountToken": false },
+    });
+    cluster.done(Method::POST, pods, &pod.to_string()).await;
+    let status = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name },
+        "status": { "podIP": ip, "podIPs": [ { "ip": ip } ], "conditions": [ { "type": "Ready", "status": "True" } ] },
+    });
+    let path = format!("{pods}/{name}/status");
+    cluster.apply(&path, &status.to_string()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_of_a_pool_has_the_pods_that_it_selects() {
+    let Some(world) = World::start().await else {
+        return;
+    };
+    let cluster = &world.cluster;
+    cluster.apply_role(POOLS).await;
+    let crds = weir_needs::provided("WEIR_CRDS").unwrap();
+    let group = "inference.networking.k8s.io";
+    let definition = std::fs::read_to_string(crds.join(format!("{group}_inferencepools.yaml")));
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let path = format!("{definitions}/inferencepools.{group}");
+    cluster.apply(&path, &definition.unwrap()).await;
+    let account = json!({ "metadata": { "name": "default" } }).to_string();
+    // Its controller does not run here.
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    cluster.done(Method::POST, accounts, &account).await;
+    let pool = |label: &str| {
+        json!({
+            "apiVersion": format!("{group}/v1"),
+            "kind": "InferencePool",
+            "metadata": { "name": "rules", "namespace": "default" },
+            "spec": {
+                "selector": { "matchLabels": { "app": label } },
+                "targetPorts": [ { "number": 8000 } ],
+                "endpointPickerRef": { "name": "picker", "port": { "number": 9002 } },
+            },
+        })
+        .to_string()
+    };
+    let place = format!("/apis/{group}/v1/namespaces/default/inferencepools/rules");
+    let target = json!({ "group": group, "kind": "InferencePool", "name": "rules" });
+    let spec = json!({
+        "targetRefs": [target], "scrape": { "metrics": { "engine": "vllm" } },
+    });
+    world.write("llama", &spec).await;
+    let control = world.control().await;
+    let missing = |it: &Value| {
+        let complaints = it["sources"]["kubernetes"]["complaints"].to_string();
+        complaints.contains("has no InferencePool rules")
+    };
+    self::cluster(&control, "no pool", missing).await;
+    cluster.apply(&place, &pool("llama")).await;
+    pod(cluster, "llama-1", "10.1.0.1").await;
+    pod(cluster, "llama-2", "10.1.0.2").await;
+    let two = ["10.1.0.1:8000", "10.1.0.2:8000"];
+    self::cluster(&control, "pods", |it| hosts(it) == two).await;
+    world.says("llama", "Accepted", "Programmed").await;
+    let path = "/api/v1/namespaces/default/pods/llama-1";
+    let now = json!({ "gracePeriodSeconds": 0 }).to_string();
+    cluster.done(Method::DELETE, path, &now).await;
+    self::cluster(&control, "one pod", |it| hosts(it) == two[1..]).await;
+    // Another selector, which nobody has: the last hosts stay.
+    cluster.apply(&place, &pool("other")).await;
+    let nobody = |it: &Value| {
+        let complaints = it["sources"]["kubernetes"]["complaints"].to_string();
+        complaints.contains("no pod is selected") && hosts(it) == two[1..]
+    };
+    self::cluster(&control, "nobody", nobody).await;
+    cluster.apply(&place, &pool("llama")).await;
+    pod(cluster, "llama-3", "10.1.0.3").await;
+    let now = ["10.1.0.2:8000", "10.1.0.3:8000"];
+    self::cluster(&control, "pods again", |it| hosts(it) == now).await;
+}
+
 /// What weir-control says of the same spec.
 fn taken(spec: &Value) -> bool {
     let spec = spec.to_string();
@@ -298,6 +388,10 @@ async fn the_api_server_refuses_what_weir_control_would_refuse() {
         ),
         (
             target(json!({ "kind": "InferencePool" })),
+            "spec.targetRefs",
+        ),
+        (
+            target(json!({ "kind": "Gateway" })),
             "spec.targetRefs[0].kind",
         ),
         (

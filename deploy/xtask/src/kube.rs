@@ -11,7 +11,7 @@ use weir_stage::interrupt;
 use weir_stage::kube::Kube;
 
 use crate::packaging;
-use crate::tools::{self, ETCD, HELM, KUBE_APISERVER, Temporary};
+use crate::tools::{self, CRDS, ETCD, HELM, KUBE_APISERVER, Temporary};
 use crate::workspace::Workspace;
 
 #[derive(Arguments)]
@@ -60,12 +60,14 @@ fn build(workspace: &Workspace) -> Result<[PathBuf; 2]> {
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let [etcd, api_server] = build(workspace)?;
     let helm = tools::build(workspace, HELM)?;
+    let crds = tools::build(workspace, CRDS)?;
     let mut command = workspace.cargo();
     command
         .args(["test", "--package", "weir-control", "--test", "kubernetes"])
         .env(tools::variable(ETCD), etcd)
         .env(tools::variable(KUBE_APISERVER), api_server)
-        .env(tools::variable(HELM), &helm);
+        .env(tools::variable(HELM), &helm)
+        .env(tools::variable(CRDS), crds);
     packaging::played(command)?;
     let mut command = packaging::tests(workspace)?;
     command.env(tools::variable(HELM), &helm);

@@ -15,7 +15,7 @@ use weir_stage::command::Run;
 /// A registry and its client; the builder of manifests.
 const READERS: [&str; 2] = ["crane", "kustomize"];
 /// The API server's validation, three CPU minutes to build, and schemas for it.
-const VALIDATION: [&str; 2] = ["kubectl-validate", "crds"];
+const VALIDATION: [&str; 2] = ["kubectl-validate", tools::CRDS];
 /// Envoy Gateway's code for images: two and a half CPU minutes to build, for one test.
 const FETCHER: &str = "wasm-fetch";
 

@@ -44,6 +44,8 @@ pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
 pub(crate) const ETCD: &str = "etcd";
 /// Renders the chart.
 pub(crate) const HELM: &str = "helm";
+/// Schemas of resources that others define.
+pub(crate) const CRDS: &str = "crds";
 /// Sends scenarios.
 pub(crate) const K6: &str = "k6";
 /// What reads the pages of all in it.

@@ -9,12 +9,10 @@ use super::{Server, Token};
 /// How Kubernetes is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kubernetes {
-    /// Where the service is.
+    /// Where it is.
     pub namespace: String,
     /// Whose endpoints are the hosts.
-    pub service: String,
-    /// Of an endpoint: where requests go.
-    pub port: ServicePort,
+    pub backend: Backend,
     /// Where a host tells its metrics. Absent: where it takes requests.
     pub metrics_port: Option<u16>,
     /// Who is asked, and who asks.
@@ -29,6 +27,24 @@ impl Kubernetes {
             ..other.clone()
         };
         *self == theirs && self.access.url() == other.access.url()
+    }
+}
+
+/// What pods are behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// A service; of an endpoint, the port where requests go.
+    Service(String, ServicePort),
+    /// An InferencePool of Gateway API's inference extension, which names its pods' ports.
+    Pool(String),
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(name, _) => write!(f, "service {name}"),
+            Self::Pool(name) => write!(f, "InferencePool {name}"),
+        }
     }
 }
 

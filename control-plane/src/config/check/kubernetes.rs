@@ -6,7 +6,7 @@ use weir_settings::{Scope, Value};
 use super::dns::port;
 use super::kubeconfig::kubeconfig;
 use super::{Reader, beside};
-use crate::config::{Access, Error, Kubernetes, ServicePort, written};
+use crate::config::{Access, Backend, Error, Kubernetes, ServicePort, written};
 
 /// Of a namespace, a service and a port's name (RFC 1123).
 const LONGEST_LABEL: usize = 63;
@@ -18,22 +18,42 @@ pub(super) fn kubernetes(
     reader: &mut Reader,
 ) -> Result<Kubernetes, Error> {
     let label = |value: &Value, field: &str, default: &str| label(value, field, default, scope);
-    if written.service.is_none() && !is_label(cluster) {
-        let reason = format!("required: {cluster:?} is the name of no service");
-        return Err(scope.refuse(&None, "service", reason));
-    }
     let namespace = label(&written.namespace, "namespace", "")?;
     if namespace.is_empty() {
-        let reason = "required; where the service is";
+        let reason = "required; where it is";
         return Err(scope.refuse(&None, "namespace", reason));
     }
     Ok(Kubernetes {
         namespace,
-        service: label(&written.service, "service", cluster)?,
-        port: service_port(&written.port, "port", scope)?,
+        backend: backend(cluster, written, scope)?,
         metrics_port: port(&written.metrics_port, "metrics_port", scope)?,
         access: access(&written.kubeconfig, scope, reader)?,
     })
+}
+
+fn backend(
+    cluster: &str,
+    written: &written::Kubernetes,
+    scope: &Scope<'_>,
+) -> Result<Backend, Error> {
+    let pool = label(&written.inference_pool, "inference_pool", "", scope)?;
+    if !pool.is_empty() {
+        let fields = [(&written.service, "service"), (&written.port, "port")];
+        return match fields.into_iter().find(|(value, _)| value.is_some()) {
+            None => Ok(Backend::Pool(pool)),
+            Some((value, field)) => {
+                let reason = "an InferencePool has none; leave it out, or inference_pool";
+                Err(scope.refuse(value, field, reason))
+            }
+        };
+    }
+    if written.service.is_none() && !is_label(cluster) {
+        let reason = format!("required: {cluster:?} is the name of no service");
+        return Err(scope.refuse(&None, "service", reason));
+    }
+    let service = label(&written.service, "service", cluster, scope)?;
+    let port = service_port(&written.port, "port", scope)?;
+    Ok(Backend::Service(service, port))
 }
 
 /// A name in Kubernetes. An empty default: there is none.

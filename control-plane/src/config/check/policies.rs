@@ -12,7 +12,7 @@ use super::Reader;
 use super::cluster::cluster;
 use super::dns::port;
 use super::kubernetes::{access, label, service_port};
-use crate::config::policies::{Policies, Target};
+use crate::config::policies::{POOLS, Policies, Target};
 use crate::config::{Access, Cluster, Error, Kubernetes, Registry, written};
 
 /// Of one policy: as many as its status has room for (gateway-api.sigs.k8s.io/geps/gep-713).
@@ -91,9 +91,9 @@ fn clusters(
     }
     let mut clusters = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let name = format!("{}.{namespace}", target.service);
+        let name = cluster_of(target, namespace);
         if clusters.iter().any(|(taken, _)| *taken == name) {
-            let reason = format!("service {:?} is named twice", target.service);
+            let reason = format!("{name} is named twice");
             return Err(refs.item(index).refuse(&None, "name", reason));
         }
         let written = of_target(&written, target, namespace);
@@ -104,23 +104,40 @@ fn clusters(
     Ok(clusters)
 }
 
+/// How the filter and rules know a target.
+pub(crate) fn cluster_of(target: &Target, namespace: &str) -> String {
+    let (Target::Service(name, _) | Target::Pool(name)) = target;
+    format!("{name}.{namespace}")
+}
+
 fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Target, Error> {
-    let is = |value: &weir_settings::Value, field: &str, known: &str, shown: &str| match value {
-        Some(text) if text.value == known => Ok(()),
-        None if known.is_empty() => Ok(()),
-        value => Err(scope.refuse(value, field, format!("a Service is meant: write {shown}"))),
-    };
-    is(&written.group, "group", "", "\"\"")?;
-    is(&written.kind, "kind", "Service", "Service")?;
-    let service = label(&written.name, "name", "", scope)?;
-    if service.is_empty() {
-        return Err(scope.refuse(&None, "name", "required; the Service's name"));
+    let is_pool = scope.choice(
+        &written.kind,
+        "kind",
+        false,
+        &[("Service", false), ("InferencePool", true)],
+    )?;
+    let wanted = if is_pool { POOLS } else { "" };
+    let group = written.group.as_ref().map_or("", |text| &text.value);
+    if group != wanted {
+        let reason = format!("{group:?} is not the group of this kind; write {wanted:?}");
+        return Err(scope.refuse(&written.group, "group", reason));
     }
-    let port = service_port(&written.sectionName, "sectionName", scope)?;
-    Ok(Target {
-        service,
-        port: port.to_string(),
-    })
+    let name = label(&written.name, "name", "", scope)?;
+    if name.is_empty() {
+        return Err(scope.refuse(&None, "name", "required; in the policy's namespace"));
+    }
+    if !is_pool {
+        let port = service_port(&written.sectionName, "sectionName", scope)?;
+        return Ok(Target::Service(name, port));
+    }
+    match &written.sectionName {
+        None => Ok(Target::Pool(name)),
+        named => {
+            let reason = "an InferencePool says its ports itself; leave it out";
+            Err(scope.refuse(named, "sectionName", reason))
+        }
+    }
 }
 
 /// As the cluster would be written in weir-control.yaml.
@@ -136,10 +153,15 @@ fn of_target(written: &written::WeirPolicy, target: &Target, namespace: &str) ->
         metrics_port,
     } = written.clone();
     let text = |text: &str| Some(spanned(text.to_owned()));
+    let (service, port, inference_pool) = match target {
+        Target::Service(name, port) => (text(name), text(&port.to_string()), None),
+        Target::Pool(name) => (None, None, text(name)),
+    };
     let kubernetes = written::Kubernetes {
-        service: text(&target.service),
+        service,
+        inference_pool,
         namespace: text(namespace),
-        port: text(&target.port),
+        port,
         metrics_port,
         kubeconfig: None,
     };

@@ -2,7 +2,6 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::object::Told;
 use super::*;
 
 const FILE: &str = "
@@ -37,8 +36,7 @@ fn object(name: &str, second: u8, services: &[&str], more: Value) -> (Id, Arc<Ob
         },
         "spec": spec,
     });
-    let told: Told = serde_json::from_value(whole).unwrap();
-    let object = told.into_object();
+    let object: Object = serde_json::from_value(whole).unwrap();
     (object.id(), Arc::new(object))
 }
 

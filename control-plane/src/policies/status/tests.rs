@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use super::super::attach::{Attachments, Verdict};
-use super::super::object::{Objects, Told};
+use super::super::object::{Object, Objects};
 use super::*;
 use crate::config::{Config, Loaded};
 
@@ -23,8 +23,8 @@ fn base() -> Config {
 }
 
 fn attach(whole: &Value) -> (Verdict, View) {
-    let told: Told = serde_json::from_value(whole.clone()).unwrap();
-    let object = Arc::new(told.into_object());
+    let object: Object = serde_json::from_value(whole.clone()).unwrap();
+    let object = Arc::new(object);
     let objects = Objects::from([(object.id(), object)]);
     let (config, mut verdicts) = Attachments::default().attach(&base(), &objects);
     (verdicts.remove(0), view(&config))

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use weir_policy::MAX_HOSTS;
 
 use super::answer::{Conditions, Endpoint, Port, Slice, Target};
-use crate::config::{Host, Instance, Kubernetes, ServicePort};
+use crate::config::{Backend, Host, Instance, Kubernetes, ServicePort};
 use crate::sources::discovery::{Complaints, Found, cut, short};
 
 /// What an endpoint's conditions make of it.
@@ -71,12 +71,22 @@ impl Reading<'_> {
             return;
         }
         self.instances += slice.endpoints.len();
-        let Some(port) = port(&slice.ports, &self.settings.port) else {
-            let (name, wanted) = (short(&slice.metadata.name), &self.settings.port);
-            let ports = ports(&slice.ports);
-            return self.complaints.add(format!(
-                "slice {name} has no TCP port {wanted}; it has {ports}: see kubernetes.port"
-            ));
+        let port = match &self.settings.backend {
+            Backend::Service(_, wanted) => port(&slice.ports, wanted).ok_or_else(|| {
+                let (name, ports) = (short(&slice.metadata.name), ports(&slice.ports));
+                format!(
+                    "slice {name} has no TCP port {wanted}; it has {ports}: see kubernetes.port"
+                )
+            }),
+            // One slice for each of its ports.
+            Backend::Pool(_) => {
+                let port = slice.ports.first().and_then(|port| port.port);
+                port.ok_or_else(|| "the pool names no port".to_owned())
+            }
+        };
+        let port = match port {
+            Ok(port) => port,
+            Err(complaint) => return self.complaints.add(complaint),
         };
         for endpoint in &slice.endpoints {
             let is_second = slice.address_type == "IPv6"
@@ -145,16 +155,16 @@ impl Reading<'_> {
         let mut complaints = Vec::new();
         if hosts.is_empty() {
             let Kubernetes {
-                namespace, service, ..
+                namespace, backend, ..
             } = self.settings;
-            complaints.push(match (slices, self.instances) {
-                (0, _) => format!(
+            complaints.push(match (slices, self.instances, backend) {
+                (0, _, Backend::Service(service, _)) => format!(
                     "namespace {namespace} has no EndpointSlice of a service {service}: there is none of this name, \
                      or it selects no pods and nobody else writes its endpoints"
                 ),
-                (_, 0) => format!("service {service} in namespace {namespace} has no endpoint: no pod is selected"),
-                (_, all) => format!(
-                    "no endpoint of service {service} in namespace {namespace} can be used: {} of {all} not ready",
+                (_, 0, _) | (0, _, _) => format!("{backend} in namespace {namespace} has no endpoint: no pod is selected"),
+                (_, all, _) => format!(
+                    "no endpoint of {backend} in namespace {namespace} can be used: {} of {all} not ready",
                     self.out
                 ),
             });

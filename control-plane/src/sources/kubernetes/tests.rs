@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use weir_fleet::poll::Fault;
 
 use super::*;
-use crate::config::{Access, ApiServer, Bearer, Server, ServicePort};
+use crate::config::{Access, ApiServer, Backend, Bearer, Server, ServicePort};
 
 /// What the server does with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +125,7 @@ impl Fake {
     fn settings(&self) -> Kubernetes {
         Kubernetes {
             namespace: "shop".into(),
-            service: "rules".into(),
-            port: ServicePort::Named("http".into()),
+            backend: Backend::Service("rules".into(), ServicePort::Named("http".into())),
             metrics_port: None,
             access: Access::Written(ApiServer {
                 server: Server {
@@ -296,8 +295,14 @@ struct Asked {
 impl Asked {
     fn with(settings: Kubernetes, patience: Patience) -> Self {
         let (sender, news) = mpsc::channel(1);
-        let times = (patience, Duration::from_secs(1));
-        tokio::spawn(follow("c".into(), Arc::new(settings), sender, times));
+        let asker = Asker {
+            cluster: "c".into(),
+            settings: Arc::new(settings),
+            news: sender,
+            patience,
+            watch: Duration::from_secs(1),
+        };
+        tokio::spawn(asker.run());
         Self { news }
     }
 

@@ -20,7 +20,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $found := .Values.control.policies.namespaces -}}
 {{- range $cluster := .Values.control.clusters -}}
 {{- with $cluster.kubernetes -}}
-{{- if not .kubeconfig -}}
+{{- if not (or .kubeconfig .inference_pool) -}}
+{{- $found = append $found .namespace -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found | uniq | sortAlpha | toJson -}}
+{{- end -}}
+
+{{/* those of InferencePools, of the same kind */}}
+{{- define "weir.poolsNamespaces" -}}
+{{- $policies := .Values.control.policies -}}
+{{- $found := ternary $policies.namespaces list $policies.inferencePools -}}
+{{- range $cluster := .Values.control.clusters -}}
+{{- with $cluster.kubernetes -}}
+{{- if and .inference_pool (not .kubeconfig) -}}
 {{- $found = append $found .namespace -}}
 {{- end -}}
 {{- end -}}
@@ -34,7 +48,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* whether weir-control asks the API server */}}
 {{- define "weir.hasToken" -}}
-{{- if or (include "weir.isOfSeveral" .) (include "weir.hostsNamespaces" . | fromJsonArray) }}true{{ end -}}
+{{- if or (include "weir.isOfSeveral" .) (include "weir.hostsNamespaces" . | fromJsonArray) (include "weir.poolsNamespaces" . | fromJsonArray) }}true{{ end -}}
 {{- end -}}
 
 {{/* weir-control.yaml */}}

@@ -112,7 +112,7 @@ fn all() -> Value {
             },
             "config": { "publish": { "interval": "500ms" }, "memory": { "limit": "512MiB" } },
             "files": { "hosts.yaml": "- { address: \"10.0.0.11:8080\" }\n" },
-            "policies": { "namespaces": ["search", "shop"] },
+            "policies": { "namespaces": ["search", "shop"], "inferencePools": true },
             "podLabels": { "team": "search" },
             "podAnnotations": { "note": "one" },
             "nodeSelector": { "disk": "ssd" },
@@ -516,6 +516,15 @@ fn rights_are_few_and_named() {
         let expected = expected.map(|(one, other)| (one.to_owned(), other.to_owned()));
         assert_eq!(named.collect::<Vec<_>>(), expected);
     }
+    let pool = json!({ "namespace": "ml", "inference_pool": "llama" });
+    let pool = json!({ "clusters": { "llama": { "kubernetes": pool } } });
+    let documents = yaml::documents(&render(&with(pool, json!({}))));
+    let pools = find(&documents, "Role", "weir-control-pools");
+    let file = needs::root().join("deploy/kubernetes/overlays/policies/pools.yaml");
+    assert_eq!(
+        pools["rules"],
+        yaml::documents(&yaml::read(&file))[0]["rules"]
+    );
     let far = json!({ "far": hosts("far", json!({ "kubeconfig": "far.yaml" })) });
     let values = with(json!({ "clusters": far }), json!({}));
     let deployment = object(&values, "Deployment", "weir-control");

@@ -2,7 +2,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::config::ServicePort;
+use crate::config::{Backend, ServicePort};
 
 fn spec(more: Value) -> Value {
     let target = json!({ "group": "", "kind": "Service", "name": "rules", "sectionName": "http" });
@@ -32,16 +32,38 @@ fn a_policy_is_a_cluster_for_each_of_its_services() {
     let names: Vec<&str> = clusters.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["rules.shop", "search.shop"]);
     let ports = [ServicePort::Named("http".into()), ServicePort::Number(8080)];
-    for ((_, cluster), port) in clusters.iter().zip(ports) {
+    for ((name, cluster), port) in clusters.iter().zip(ports) {
         assert_eq!(cluster.policy.ranked_hosts, 2);
         let scrape = cluster.scrape.as_ref().unwrap();
         assert_eq!(scrape.poll.interval.as_secs(), 2);
         let Some(Registry::Kubernetes(asked)) = &cluster.registry else {
             panic!("asked elsewhere");
         };
-        assert_eq!((&*asked.namespace, &asked.port), ("shop", &port));
+        let name = name.strip_suffix(".shop").unwrap().to_owned();
+        assert_eq!(asked.namespace, "shop");
+        assert_eq!(asked.backend, Backend::Service(name, port));
         assert_eq!(asked.metrics_port, Some(9100));
     }
+}
+
+fn pool(name: &str, more: Value) -> Value {
+    let mut target = json!({
+        "group": "inference.networking.k8s.io", "kind": "InferencePool", "name": name,
+    });
+    let fields = target.as_object_mut().unwrap();
+    fields.extend(more.as_object().unwrap().clone());
+    target
+}
+
+#[test]
+fn a_pool_is_a_cluster_whose_hosts_it_selects() {
+    let spec = json!({ "targetRefs": [pool("llama", json!({}))] });
+    let clusters = read("ml/one", "ml", &spec, &Access::Pod).clusters.unwrap();
+    let Some(Registry::Kubernetes(asked)) = &clusters[0].1.registry else {
+        panic!("asked elsewhere");
+    };
+    assert_eq!(clusters[0].0, "llama.ml");
+    assert_eq!(asked.backend, Backend::Pool("llama".into()));
 }
 
 #[test]
@@ -63,8 +85,16 @@ fn what_is_wrong_with_a_policy_is_said_by_its_fields() {
             "spec.metrics_port: \"0\" is no port",
         ),
         (
-            json!({ "targetRefs": [{ "kind": "InferencePool", "name": "a", "sectionName": "b" }] }),
-            "spec.targetRefs[0].kind: a Service is meant",
+            json!({ "targetRefs": [{ "kind": "InferencePool", "name": "a" }] }),
+            "spec.targetRefs[0].group: \"\" is not the group of this kind; write \"inference.networking.k8s.io\"",
+        ),
+        (
+            json!({ "targetRefs": [pool("a", json!({ "sectionName": "http" }))] }),
+            "spec.targetRefs[0].sectionName: an InferencePool says its ports itself",
+        ),
+        (
+            json!({ "targetRefs": [{ "kind": "Gateway", "name": "a" }] }),
+            "spec.targetRefs[0].kind: \"Gateway\" is unknown; one of Service, InferencePool",
         ),
         (
             json!({ "targetRefs": [{ "kind": "Service", "name": "rules" }] }),

@@ -8,11 +8,13 @@ use crate::config::Access;
 fn settings(port: &str) -> Kubernetes {
     Kubernetes {
         namespace: "shop".into(),
-        service: "rules".into(),
-        port: match port.parse() {
-            Ok(number) => ServicePort::Number(number),
-            Err(_) => ServicePort::Named(port.into()),
-        },
+        backend: Backend::Service(
+            "rules".into(),
+            match port.parse() {
+                Ok(number) => ServicePort::Number(number),
+                Err(_) => ServicePort::Named(port.into()),
+            },
+        ),
         metrics_port: None,
         access: Access::Pod,
     }
