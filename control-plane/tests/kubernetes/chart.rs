@@ -26,15 +26,13 @@ const VALUES: [&str; 7] = [
     "governor.cores=true",
 ];
 
-/// By Helm, with these values.
-fn render(helm: &std::path::Path, values: &[&str]) -> Vec<Value> {
+/// By Helm, with these options.
+pub(crate) fn render(helm: &std::path::Path, values: &[String]) -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(helm);
     command.args(["template", "weir", "--namespace", "weir-system"]);
     command.arg(tools::root().join("deploy/kubernetes/chart"));
-    for value in values {
-        command.args(["--set", value]);
-    }
+    command.args(values);
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, home.path());
     }
@@ -47,7 +45,7 @@ fn render(helm: &std::path::Path, values: &[&str]) -> Vec<Value> {
 }
 
 /// Where the API server has objects of this one's kind.
-fn place(object: &Value) -> String {
+pub(crate) fn place(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&object["apiVersion"]);
     let group = match version.contains('/') {
@@ -86,7 +84,9 @@ async fn the_api_server_takes_all_of_the_chart_and_its_pods() {
         .await;
     let mut kinds = std::collections::BTreeSet::new();
     for values in [&LEAST[..], &VALUES] {
-        let objects = render(&helm, values);
+        let values = values.iter().flat_map(|value| ["--set", value]);
+        let values: Vec<String> = values.map(str::to_owned).collect();
+        let objects = render(&helm, &values);
         // What the others are in, and whose their pods are.
         let first = ["Namespace", "ServiceAccount"];
         for object in objects

@@ -5,6 +5,7 @@ mod chart;
 mod cluster;
 mod policies;
 mod replicas;
+mod traffic;
 
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../consul/control.rs"]

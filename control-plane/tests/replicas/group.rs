@@ -31,7 +31,6 @@ pub(crate) struct Replica {
 impl Replica {
     /// One of those with a lock in the Consul at this URL, with changes of its configuration. Absent: of none.
     pub(crate) fn start(consul: Option<&str>, name: &str, change: Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let mut config = json!({
             "xds": { "listen": "127.0.0.1:0" },
             "admin": { "listen": "127.0.0.1:0" },
@@ -46,7 +45,13 @@ impl Replica {
             });
         }
         merge(&mut config, change);
-        write(folder.path(), "c.yaml", &config);
+        Self::with(name, &config)
+    }
+
+    /// One with this configuration.
+    pub(crate) fn with(name: &str, config: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "c.yaml", config);
         let ports = folder.path().join("ports");
         let mut command = Command::new(CONTROL);
         command.arg("--config").arg(folder.path().join("c.yaml"));

@@ -10,8 +10,9 @@ use clap::{Args as Arguments, Subcommand};
 use weir_stage::interrupt;
 use weir_stage::kube::Kube;
 
+use crate::build_filter;
 use crate::packaging;
-use crate::tools::{self, CRDS, ETCD, HELM, KUBE_APISERVER, Temporary};
+use crate::tools::{self, CRDS, ETCD, HELM, K6, KUBE_APISERVER, Temporary};
 use crate::workspace::Workspace;
 
 #[derive(Arguments)]
@@ -61,13 +62,19 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let [etcd, api_server] = build(workspace)?;
     let helm = tools::build(workspace, HELM)?;
     let crds = tools::build(workspace, CRDS)?;
+    let k6 = tools::build(workspace, K6)?;
+    let envoy = tools::install(workspace)?.envoy;
+    let filter = build_filter::run(workspace)?;
     let mut command = workspace.cargo();
     command
         .args(["test", "--package", "weir-control", "--test", "kubernetes"])
         .env(tools::variable(ETCD), etcd)
         .env(tools::variable(KUBE_APISERVER), api_server)
         .env(tools::variable(HELM), &helm)
-        .env(tools::variable(CRDS), crds);
+        .env(tools::variable(CRDS), crds)
+        .env(tools::variable(K6), k6)
+        .env("WEIR_ENVOY", envoy)
+        .env("WEIR_FILTER_WASM", filter);
     packaging::played(command)?;
     let mut command = packaging::tests(workspace)?;
     command.env(tools::variable(HELM), &helm);

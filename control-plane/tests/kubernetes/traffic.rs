@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All of it at once: the chart's objects in the API server, two weir-control by them, a gateway, a service whose pods are
+//! processes, and k6. Pods have addresses that no endpoint may have on a loopback interface of everybody's, so this runs in
+//! a network of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::chart::{place, render};
+use crate::cluster::{Cluster, slice};
+use crate::config::{merge, write};
+use crate::group::Replica;
+use crate::process::{Process, worker_program};
+use crate::sidecar::Sidecar;
+use crate::tools;
+use crate::waits::until;
+
+const NAME: &str =
+    "traffic::nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_server_is_away";
+
+/// Set where it runs in its own network.
+const INSIDE: &str = "WEIR_TEST_INSIDE";
+
+/// With the addresses of pods.
+const PREPARED: &str = "mount -t tmpfs tmpfs /dev/shm
+ip link set lo up
+for n in 1 2 3; do ip address add 10.1.0.$n/32 dev lo; done
+# The API server looks for its own address by it.
+ip route add default dev lo
+exec \"$@\"";
+
+/// k6 is done after a fifth of it.
+const LONGEST: &str = "300";
+
+/// Requests of forty keys, one of each pod's cores busy at a time; every one is to be answered, with 200.
+const SCRIPT: &str = r#"
+import http from "k6/http";
+import { check } from "k6";
+export const options = {
+  scenarios: { all: {
+    executor: "constant-arrival-rate", rate: 60, timeUnit: "1s", duration: "40s", preAllocatedVUs: 60,
+  } },
+  thresholds: { checks: ["rate==1"], http_req_failed: ["rate==0"], dropped_iterations: ["count==0"] },
+};
+export default function () {
+  const key = `k${Math.floor(Math.random() * 40)}`;
+  const answer = http.get(`http://${__ENV.GATEWAY}/`, { headers: { "x-weir-key": key }, timeout: "20s" });
+  check(answer, { "answered": (it) => it.status === 200, "by a named host": (it) => "X-Weir-Host" in it.headers });
+}
+"#;
+
+fn pod(number: usize) -> SocketAddr {
+    format!("10.1.0.{number}:8080").parse().unwrap()
+}
+
+/// The chart as users give it values: replicas, hosts that are a service's endpoints, and the gateway's resources.
+fn values(folder: &Path) -> PathBuf {
+    let values = json!({ "control": {
+        "replicas": 2,
+        "lease": { "duration": "5s" },
+        "tls": { "secretName": "" },
+        "clusters": { "rules": {
+            "kubernetes": { "namespace": "default", "service": "rules", "port": "http" },
+            "scrape": { "interval": "200ms" },
+            "cache": { "interval": "200ms" },
+        } },
+        "config": { "standalone": {
+            "filter": { "wasm": tools::filter(), "delivery": "path", "config": { "debug": true } },
+            "listeners": [ { "name": "gateway", "address": "127.0.0.1:0", "cluster": "rules" } ],
+        } },
+    } });
+    write(folder, "values.yaml", &values);
+    folder.join("values.yaml")
+}
+
+/// The configuration that the chart put into the API server, at a place and with the rights that a pod would have.
+async fn configuration(cluster: &Cluster, name: &str, folder: &Path) -> Value {
+    let path = "/api/v1/namespaces/weir-system/configmaps/weir-control";
+    let map = cluster.done(http::Method::GET, path, "").await;
+    let text = map["data"]["weir-control.yaml"].as_str().unwrap();
+    let mut config: Value = serde_saphyr::from_str(text).unwrap();
+    let kubeconfig = folder.join("kubeconfig");
+    let here = json!({
+        "xds": { "listen": "127.0.0.1:0" },
+        "admin": { "listen": "127.0.0.1:0" },
+        "replicas": {
+            "address": "127.0.0.1:0", "name": name, "lease": { "kubeconfig": kubeconfig },
+        },
+        "clusters": { "rules": { "kubernetes": { "kubeconfig": kubeconfig } } },
+    });
+    merge(&mut config, here);
+    config
+}
+
+fn start_pod(number: usize, folder: &Path) -> Process {
+    let mut command = Command::new(worker_program());
+    let address = pod(number).to_string();
+    command.args(["--emulate", "--listen", &address]);
+    Process::start(&mut command, &folder.join(format!("pod-{number}.log")))
+}
+
+async fn gateway(replicas: [SocketAddr; 2]) -> Sidecar {
+    let [one, other] = replicas.map(|address| {
+        let port = address.port();
+        format!(
+            "- endpoint:\n                  address:\n                    \
+             socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
+        )
+    });
+    let only = "- endpoint:\n                  address:\n                    \
+                socket_address: { address: 127.0.0.1, port_value: 18000 }";
+    let both = format!("{one}\n              {other}");
+    let replace = [(only, &*both), ("port_value: 9901", "port_value: 0")];
+    let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
+    Sidecar::start_with(&config, 2).await
+}
+
+/// In a run of this program that has its own network.
+fn runs_apart() -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return false;
+    }
+    let output = Command::new("timeout")
+        .args([
+            LONGEST,
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+        ])
+        .args([
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-ec",
+            PREPARED,
+            "sh",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(INSIDE, "yes")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_server_is_away() {
+    if weir_needs::provided_or_skip("WEIR_KUBE_APISERVER").is_none() || runs_apart() {
+        return;
+    }
+    let k6 = weir_needs::provided("WEIR_K6").unwrap();
+    let mut cluster = Cluster::start().await.unwrap();
+    let folder = TempDir::new().unwrap();
+    let helm = weir_needs::provided("WEIR_HELM").unwrap();
+    let of_chart = [
+        "--values".to_owned(),
+        values(folder.path()).display().to_string(),
+    ];
+    for object in render(&helm, &of_chart) {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        cluster
+            .apply(&format!("{}/{name}", place(&object)), &object.to_string())
+            .await;
+    }
+    let token = folder.path().join("token");
+    std::fs::write(&token, cluster.token("weir-control").await).unwrap();
+    let kubeconfig = cluster.kube.kubeconfig_of(&token);
+    std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
+
+    let mut pods: Vec<Process> = (1..=3)
+        .map(|number| start_pod(number, folder.path()))
+        .collect();
+    for number in 1..=3 {
+        cluster.create(&slice(number, "ready")).await;
+    }
+    let a = Replica::with("a", &configuration(&cluster, "a", folder.path()).await);
+    a.leads().await;
+    let b = Replica::with("b", &configuration(&cluster, "b", folder.path()).await);
+    b.follows(&a).await;
+    let gateway = gateway([a.xds, b.xds]).await;
+    let address = gateway.listener("gateway").await;
+    // Each of Envoy's workers has its table.
+    until("tables", async || {
+        let page = gateway.page("/stats?filter=weir_filter_connected").await;
+        let page = page.unwrap_or_default();
+        page.contains(": 1").then_some(()).ok_or(page)
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let script = folder.path().join("script.js");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let mut command = Command::new(k6);
+    command
+        .args([
+            "run",
+            "--address",
+            "",
+            "--no-color",
+            "--no-usage-report",
+            "--quiet",
+        ])
+        .args(["--env", &format!("GATEWAY={address}")])
+        .arg(&script);
+    let log = folder.path().join("k6.log");
+    let k6 = std::fs::File::create(&log).unwrap();
+    let mut k6 = command
+        .stdin(Stdio::null())
+        .stdout(k6.try_clone().unwrap())
+        .stderr(k6)
+        .spawn()
+        .unwrap();
+    let pause = async || tokio::time::sleep(Duration::from_secs(3)).await;
+    pause().await;
+
+    // The leader has no time to say anything.
+    a.signal("KILL");
+    let killed = a;
+    assert_eq!(b.leads().await, 2);
+    drop(killed);
+
+    // A pod leaves as Kubernetes lets it: it ends, is asked to, and is gone when it has done what it had.
+    cluster.replace(1, &slice(1, "terminating")).await;
+    let drains = |page: &Value| page["clusters"]["rules"]["hosts"][0]["state"] == "draining";
+    b.until("a host that drains", drains).await;
+    pause().await;
+    pods[0].signal("TERM");
+    cluster.delete(1).await;
+    let two = |page: &Value| page["clusters"]["rules"]["hosts"].as_array().map(Vec::len) == Some(2);
+    b.until("two hosts", two).await;
+
+    // Nobody answers for a while; then it comes back.
+    cluster.kube.kill().unwrap();
+    pause().await;
+    cluster.kube.again().unwrap();
+    pods[0] = start_pod(1, folder.path());
+    cluster.create(&slice(1, "ready")).await;
+    let three =
+        |page: &Value| page["clusters"]["rules"]["hosts"].as_array().map(Vec::len) == Some(3);
+    b.until("three hosts", three).await;
+
+    assert!(k6.try_wait().unwrap().is_none(), "all of it was under load");
+    let ended = tokio::task::spawn_blocking(move || k6.wait())
+        .await
+        .unwrap();
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(ended.unwrap().success(), "{said}\n{}", b.log());
+}
