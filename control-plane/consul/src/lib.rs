@@ -16,6 +16,6 @@ mod share;
 mod weir;
 
 pub use parts::{Datacenter, is_ours};
-pub use registration::{STATIC_CONTROL, Sidecar, StaticCluster};
+pub use registration::{Calls, STATIC_CONTROL, Sidecar, StaticCluster, TRANSPARENT, Upstream};
 pub use share::{Kind, Outcome, Refused, Share, Written, says_the_same};
 pub use weir::{Control, Mistake, Module, Weir, merge};

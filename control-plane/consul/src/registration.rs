@@ -2,7 +2,7 @@
 //! An instance of a service with its sidecar, as an agent's API takes it. Checks are of every second: Consul's own of
 //! a sidecar is of every ten.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,9 @@ use crate::parts::{control_options, document};
 
 /// Envoy's name of a weir-control that is outside of the mesh.
 pub const STATIC_CONTROL: &str = "weir-control-static";
+
+/// Consul's name of the mode in which a sidecar takes all of its application's connections.
+pub const TRANSPARENT: &str = "transparent";
 
 /// An instance's sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,44 @@ pub struct Sidecar {
     pub address: IpAddr,
     /// Where other sidecars connect to.
     pub port: u16,
+}
+
+/// What a caller's sidecar has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Calls<'a> {
+    /// What its application reaches by ports.
+    pub upstreams: &'a [Upstream],
+    /// All of its application's connections are led to it: every service that an intention lets it reach is reached by
+    /// the service's virtual address.
+    pub transparent: bool,
+    /// It has no application: requests of other sidecars are for the upstream at this port. So they are chosen for here,
+    /// also where their callers know no hosts.
+    pub front: Option<u16>,
+    /// Where it has tables from, if not from a service of the mesh.
+    pub control: Option<&'a StaticCluster>,
+}
+
+/// A service as an application reaches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Consul's name of it.
+    pub service: String,
+    /// Another one than the caller's.
+    pub datacenter: Option<String>,
+    /// Of the application's side.
+    pub port: u16,
+}
+
+impl Upstream {
+    /// In the caller's own datacenter.
+    #[must_use]
+    pub fn new(service: &str, port: u16) -> Self {
+        Self {
+            service: service.to_owned(),
+            datacenter: None,
+            port,
+        }
+    }
 }
 
 /// How sidecars reach a weir-control that is outside of the mesh. Paths are of the sidecar's machine.
@@ -82,17 +123,39 @@ impl Sidecar {
         self.alias(service)
     }
 
-    /// A caller: where its application reaches each upstream.
+    /// A caller.
     #[must_use]
-    pub fn caller(&self, upstreams: &[(String, u16)], control: Option<&StaticCluster>) -> Value {
-        let upstream = |(name, port): &(String, u16)| json!({"DestinationName": name, "LocalBindAddress": self.address, "LocalBindPort": port});
-        let upstreams: Vec<_> = upstreams.iter().map(upstream).collect();
+    pub fn caller(&self, calls: &Calls<'_>) -> Value {
+        // Whoever reaches an upstream's port speaks as the caller: a front's other ports are not for the network.
+        let address = match calls.front {
+            Some(_) => Ipv4Addr::LOCALHOST.into(),
+            None => self.address,
+        };
+        let upstream = |one: &Upstream| {
+            let mut upstream = json!({"DestinationName": one.service, "LocalBindAddress": address, "LocalBindPort": one.port});
+            if let Some(datacenter) = &one.datacenter {
+                upstream["Datacenter"] = json!(datacenter);
+            }
+            upstream
+        };
+        let upstreams: Vec<_> = calls.upstreams.iter().map(upstream).collect();
         let mut proxy = json!({"Upstreams": upstreams});
-        if let Some(control) = control {
+        if calls.transparent {
+            proxy["Mode"] = json!(TRANSPARENT);
+        }
+        if let Some(port) = calls.front {
+            proxy["LocalServiceAddress"] = json!(address);
+            proxy["LocalServicePort"] = json!(port);
+        }
+        if let Some(control) = calls.control {
             let cluster = document(&control.cluster());
             proxy["Config"] = json!({"envoy_extra_static_clusters_json": cluster});
         }
-        self.service(proxy)
+        let mut service = self.service(proxy);
+        if let Some(port) = calls.front {
+            service["Port"] = json!(port);
+        }
+        service
     }
 
     fn service(&self, proxy: Value) -> Value {
@@ -198,7 +261,11 @@ mod tests {
             certificate: "/a.pem".into(),
             key: "/a.key".into(),
         };
-        let service = sidecar().caller(&[("rules".into(), 9100)], Some(&control));
+        let service = sidecar().caller(&Calls {
+            upstreams: &[Upstream::new("rules", 9100)],
+            control: Some(&control),
+            ..Calls::default()
+        });
         let proxy = &service["Connect"]["SidecarService"]["Proxy"];
         assert_eq!(proxy["Upstreams"][0]["LocalBindPort"], 9100);
         let cluster = proxy["Config"]["envoy_extra_static_clusters_json"].as_str();
@@ -206,5 +273,35 @@ mod tests {
         assert_eq!(cluster["name"], STATIC_CONTROL);
         let port = "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
         assert_eq!(cluster.pointer(port), Some(&json!(18_000)));
+    }
+
+    #[test]
+    fn a_fronts_application_is_its_own_upstream_which_the_network_does_not_reach() {
+        let service = sidecar().caller(&Calls {
+            upstreams: &[Upstream::new("rules", 9100)],
+            front: Some(9100),
+            ..Calls::default()
+        });
+        let proxy = &service["Connect"]["SidecarService"]["Proxy"];
+        assert_eq!(
+            (&service["Port"], &proxy["LocalServicePort"]),
+            (&json!(9100), &json!(9100))
+        );
+        assert_eq!(proxy["LocalServiceAddress"], "127.0.0.1");
+        assert_eq!(proxy["Upstreams"][0]["LocalBindAddress"], "127.0.0.1");
+    }
+
+    #[test]
+    fn an_upstream_of_another_datacenter_says_so() {
+        let far = Upstream {
+            datacenter: Some("dc2".into()),
+            ..Upstream::new("rules", 9100)
+        };
+        let service = sidecar().caller(&Calls {
+            upstreams: &[far],
+            ..Calls::default()
+        });
+        let upstream = &service["Connect"]["SidecarService"]["Proxy"]["Upstreams"][0];
+        assert_eq!(upstream["Datacenter"], "dc2");
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use weir_consul::{Module, Sidecar, StaticCluster, Weir};
+use weir_consul::{Calls, Module, Sidecar, StaticCluster, Upstream, Weir};
 use weir_stage::control::hosts_up;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
@@ -259,10 +259,15 @@ impl Mesh {
             port: self.ports.next()?,
         };
         let upstreams = [
-            (HOSTS.to_owned(), caller.outbound.port()),
-            (CONTROL.to_owned(), self.ports.next()?),
+            Upstream::new(HOSTS, caller.outbound.port()),
+            Upstream::new(CONTROL, self.ports.next()?),
         ];
-        self.consul.register(&sidecar.caller(&upstreams, control))?;
+        let calls = Calls {
+            upstreams: &upstreams,
+            control,
+            ..Calls::default()
+        };
+        self.consul.register(&sidecar.caller(&calls))?;
         let (admin, threads) = (caller.admin.port(), self.plan.caller_threads);
         let file = self
             .sidecars

@@ -2,7 +2,7 @@
 //! How an instance is registered.
 
 use serde_json::Value;
-use weir_consul::{Sidecar, StaticCluster};
+use weir_consul::{Calls, Sidecar, StaticCluster};
 
 use crate::flags::consul::{Instance, Service, ServiceKind};
 
@@ -26,7 +26,12 @@ pub fn service(asked: &Service) -> Value {
                 key: path(&caller.key),
             });
             let sidecar = sidecar(&caller.instance, &caller.name);
-            sidecar.caller(&caller.upstream, control.as_ref())
+            sidecar.caller(&Calls {
+                upstreams: &caller.upstream,
+                transparent: caller.transparent,
+                front: caller.front,
+                control: control.as_ref(),
+            })
         }
     }
 }

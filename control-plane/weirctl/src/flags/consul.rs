@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use weir_consul::Upstream;
 
 /// What to do in Consul.
 #[derive(Debug, Args)]
@@ -49,8 +50,11 @@ const CHECK: &str = "Example: weirctl consul check --service rules --caller web 
 const HOST: &str = "Example: weirctl consul service host --id rules-1 --name rules --address 10.0.0.11 --sidecar-port 21000 --port 9001 |
   curl -s -X PUT --data @- 127.0.0.1:8500/v1/agent/service/register";
 const CONTROL: &str = "Example: weirctl consul service control --id weir-control --address 10.0.0.5 --sidecar-port 21000";
-const CALLER: &str = "Example: weirctl consul service caller --id web-1 --name web --address 127.0.0.1 --sidecar-port 21000 \\
-  --upstream rules=9100,weir-control=9101";
+const CALLER: &str = "Examples: weirctl consul service caller --id web-1 --name web --address 127.0.0.1 --sidecar-port 21000 \\
+  --upstream rules=9100,weir-control=9101
+  A front for other data centres:
+  weirctl consul service caller --id rules-front-1 --name rules-front --address 10.0.0.9 --sidecar-port 21000 \\
+  --upstream rules=9100,weir-control=9101 --front 9100";
 const REMOVE: &str = "Example: weirctl consul remove --service rules --caller web";
 
 /// What is to stand there.
@@ -267,9 +271,16 @@ pub struct CallerService {
     /// Consul's name of the service
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// A service and the port where the application reaches it; repeatable
-    #[arg(long, value_name = "NAME=PORT", value_delimiter = ',', required = true, value_parser = upstream)]
-    pub upstream: Vec<(String, u16)>,
+    /// A service, its data centre if that is another one, and the port where the application reaches it; repeatable
+    #[arg(long, value_name = "NAME[@DATACENTER]=PORT", value_delimiter = ',', required_unless_present = "transparent",
+        value_parser = upstream)]
+    pub upstream: Vec<Upstream>,
+    /// All of the application's connections are led to the sidecar: it reaches services by their virtual addresses
+    #[arg(long)]
+    pub transparent: bool,
+    /// It is a front, without an application: requests of other sidecars are for the upstream at this port
+    #[arg(long, value_name = "PORT", requires = "upstream")]
+    pub front: Option<u16>,
     /// weir-control is outside of the mesh: its listener with TLS, as cluster weir-control-static
     #[arg(long, value_name = "IP:PORT", requires_all = ["ca", "certificate", "key"])]
     pub static_control: Option<SocketAddr>,
@@ -284,10 +295,20 @@ pub struct CallerService {
     pub key: Option<String>,
 }
 
-fn upstream(text: &str) -> Result<(String, u16), String> {
+fn upstream(text: &str) -> Result<Upstream, String> {
     let parsed = text.split_once('=').and_then(|(name, port)| {
+        let (service, datacenter) = match name.split_once('@') {
+            Some((_, "")) => return None,
+            Some((service, datacenter)) => (service, Some(datacenter.to_owned())),
+            None => (name, None),
+        };
         let port = port.parse().ok()?;
-        (!name.is_empty()).then(|| (name.to_owned(), port))
+        (!service.is_empty()).then(|| Upstream {
+            datacenter,
+            ..Upstream::new(service, port)
+        })
     });
-    parsed.ok_or_else(|| "write a service and a port, such as rules=9100".to_owned())
+    parsed.ok_or_else(|| {
+        "write a service and a port, such as rules=9100 or rules@dc2=9100".to_owned()
+    })
 }
