@@ -12,6 +12,7 @@ mod check;
 mod client;
 mod evidence;
 mod service;
+mod upstream;
 mod wish;
 
 pub use apply::{Applied, apply, remove};

@@ -152,6 +152,22 @@ impl Mesh {
         panic!("{what}: {}", self.weirctl("check", &[]).text);
     }
 
+    /// What `apply` says when it refuses to write for this reason.
+    async fn until_refused(&self, reason: &str) -> String {
+        let mut said = String::new();
+        for _ in 0..ATTEMPTS {
+            let applied = self.weirctl("apply", &["--dry-run"]);
+            said = applied.errors;
+            if applied.code == Some(1) && said.contains(reason) {
+                let applied = self.weirctl("apply", &[]);
+                assert_eq!(applied.code, Some(1), "{said}");
+                return said;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        panic!("{reason}: {said}");
+    }
+
     /// One with the token of such rules in place of its own.
     async fn with(self, rules: &str) -> Self {
         let name = format!("rules-{}", self.numbered);
@@ -465,6 +481,52 @@ async fn whatever_switches_the_override_off_is_said_loudly_by_apply_and_check() 
     mesh.write(json!({"Kind": "service-resolver", "Name": "rules"}))
         .await;
     assert_eq!(mesh.weirctl("check", &[]).code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_by_which_requests_would_fail_are_refused_and_nothing_is_written() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    mesh.register_all().await;
+    let refused = || mesh.until_refused("ITS REQUESTS FAIL");
+    // Consul gives the cluster of this data centre to an upstream of another one, too.
+    let upstreams = "rules=9100,rules@dc2=9102,weir-control=9101";
+    mesh.register("caller", "web", &["--upstream", upstreams])
+        .await;
+    assert!(refused().await.contains("\"rules\" of dc2"));
+    mesh.register_all().await;
+    // And it has another name for that of an upstream with a time-out of its own.
+    let timeout = json!({"Defaults": {"ConnectTimeoutMs": 3000}});
+    mesh.write(json!({"Kind": "service-defaults", "Name": "web", "UpstreamConfig": timeout}))
+        .await;
+    assert!(refused().await.contains("connect_timeout_ms"));
+    let before = mesh.entries().await;
+    assert_eq!(before.len(), 1, "{before:#?}");
+    mesh.write(json!({"Kind": "service-defaults", "Name": "web"}))
+        .await;
+    for _ in 0..ATTEMPTS {
+        if mesh.weirctl("apply", &[]).code == Some(0) {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("{}", mesh.weirctl("apply", &[]).errors);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_transparent_proxy_it_is_said_that_no_header_is_believed() {
+    let Some(mesh) = Mesh::start().await else {
+        return;
+    };
+    mesh.register_all().await;
+    assert_eq!(mesh.weirctl("apply", &[]).code, Some(0));
+    mesh.register("caller", "web", &["--transparent"]).await;
+    let unbelieved = |said: &Said| said.broken("callers").join("").contains("BELIEVES NONE");
+    mesh.checked("transparent", unbelieved).await;
+    assert_eq!(mesh.weirctl("apply", &["--trust", "any"]).code, Some(0));
+    let checked = mesh.weirctl("check", &["--trust", "any"]);
+    assert_eq!(checked.code, Some(0), "{}", checked.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_consul::{Kind, Outcome, Share, Written, says_the_same};
 
-use super::check::heeded;
+use super::check::{failing, heeded};
 use super::client::{Client, Denied, done};
-use super::evidence::Reached;
+use super::evidence::{Reached, Wanted, callers};
 use super::wish;
 use crate::doctor::finding::{Finding, Verdict};
 use crate::flags::consul::{Apply, Change, Remove};
@@ -69,12 +69,25 @@ impl Applied {
 /// Consul does not answer, or refuses, and what was written is put back as far as nobody has changed it since; or somebody
 /// else changes an entry meanwhile, and those before it are written.
 pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> Result<Applied> {
-    let client = Client::new(&asked.server, variable)?;
+    let client = Client::federated(&asked.server, variable).await?;
     let weir = wish::weir(&asked.names, &asked.filter)?;
     let datacenter = client.datacenter().await?;
     wish::tried(&weir, &datacenter)?;
+    let shares = weir.shares(&datacenter)?;
+    let wanted = Wanted::of(&weir, datacenter, shares.iter());
+    let failing = failing(&callers(&client, &weir, &wanted).await, &wanted);
+    // An entry that is useless does no harm; by this one requests would fail.
+    ensure!(
+        failing.is_empty(),
+        "nothing was written:\n{}",
+        failing
+            .iter()
+            .map(Finding::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
     let mut steps = Vec::new();
-    for share in weir.shares(&datacenter)? {
+    for share in shares {
         let stands = client.entry(&share.kind.to_string(), &share.name).await?;
         let plan = share.with(stands.as_ref(), asked.change.adopt);
         steps.push(Step {
@@ -97,7 +110,7 @@ pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> 
 /// # Errors
 /// The same.
 pub async fn remove(asked: &Remove, variable: impl Fn(&str) -> Option<String>) -> Result<Applied> {
-    let client = Client::new(&asked.server, variable)?;
+    let client = Client::federated(&asked.server, variable).await?;
     let weir = wish::any(&asked.names);
     let datacenter = client.datacenter().await?;
     let shares = weir.shares(&datacenter)?;

@@ -8,10 +8,11 @@ use serde_json::Value;
 use weir_consul::{Outcome, Share, is_ours};
 
 use super::client::Client;
-use super::evidence::{Evidence, Reached, Read, Way};
+use super::evidence::{Callers, Evidence, Reached, Read, Wanted, Way};
+use super::upstream::{Reach, Sidecar};
 use super::wish;
 use crate::doctor::Diagnosis;
-use crate::doctor::finding::{Finding, Look};
+use crate::doctor::finding::{Finding, Look, Verdict};
 use crate::flags::consul::Check;
 use crate::screen::counted;
 
@@ -20,12 +21,12 @@ use crate::screen::counted;
 /// # Errors
 /// Consul does not answer at all, or what is asked for cannot be.
 pub async fn check(asked: &Check, variable: impl Fn(&str) -> Option<String>) -> Result<Diagnosis> {
-    let client = Client::new(&asked.server, variable)?;
+    let client = Client::federated(&asked.server, variable).await?;
     let weir = wish::weir(&asked.names, &asked.filter)?;
     let datacenter = client.datacenter().await?;
     wish::tried(&weir, &datacenter)?;
     let shares = weir.shares(&datacenter)?;
-    let evidence = Evidence::gather(&client, &weir, shares).await;
+    let evidence = Evidence::gather(&client, &weir, datacenter, shares).await;
     Ok(Diagnosis::new(
         findings(&evidence),
         "all of Consul's part holds; weirctl doctor looks at the sidecars",
@@ -51,8 +52,8 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
             found.extend(instances(way));
         }
     }
-    for (name, sidecars) in &evidence.callers {
-        found.extend(caller(name, sidecars, &evidence.upstreams));
+    for (name, read) in &evidence.callers {
+        found.extend(caller(name, read, &evidence.wanted));
     }
     found
 }
@@ -310,43 +311,45 @@ fn ailment(instance: &Value) -> Option<String> {
     Some(format!("{id:?}: check {name:?} is {status}: {output}"))
 }
 
-fn caller(
-    name: &str,
-    sidecars: &Read<Vec<Value>>,
-    upstreams: &BTreeMap<String, Option<Value>>,
-) -> Vec<Finding> {
+fn caller(name: &str, callers: &Callers, wanted: &Wanted) -> Vec<Finding> {
     let mut look = Look::at("callers", name);
-    let Some(sidecars) = known(&mut look, sidecars) else {
-        return look.or_fine("");
-    };
-    if sidecars.is_empty() {
+    let mut sidecars = Vec::new();
+    for read in &callers.sidecars {
+        if let Some(rows) = known(&mut look, read) {
+            sidecars.extend(rows.iter().map(Sidecar::of));
+        }
+    }
+    if sidecars.is_empty() && callers.sidecars.iter().all(Result::is_ok) {
         look.broken(
             "no sidecar of it is registered",
             "register it with Connect.SidecarService, and start its sidecar",
         );
     }
-    for sidecar in sidecars {
-        let (id, proxy) = (&sidecar["ServiceID"], &sidecar["ServiceProxy"]);
-        let listed = proxy["Upstreams"].as_array();
-        let listed = listed.map(Vec::as_slice).unwrap_or_default();
-        for (upstream, cluster) in upstreams {
-            let is_it = |one: &&Value| one["DestinationName"] == **upstream;
-            match listed.iter().find(is_it) {
-                None if proxy["Mode"] == "transparent" => (),
-                None => {
-                    look.broken(
-                        format!("{id} has no upstream {upstream:?}"),
-                        "add it to Proxy.Upstreams of the registration",
-                    );
-                }
-                Some(one) if has_another(one, cluster.as_ref()) => {
-                    look.broken(
-                        format!("{id} has another envoy_cluster_json than Weir's for {upstream:?}"),
-                        "if apply has just written it, look again in a moment; else take it out of the registration",
-                    );
-                }
-                Some(_) => (),
+    for unread in callers.chains.values().filter(|read| read.is_err()) {
+        known(&mut look, unread);
+    }
+    for sidecar in &sidecars {
+        for upstream in wanted.upstreams.keys() {
+            let reaches = reaches(sidecar, upstream, callers, wanted);
+            if !reaches.iter().any(Reach::is_weirs) {
+                look.broken(
+                    format!("{:?} has no upstream {upstream:?}", sidecar.id),
+                    "add it to Proxy.Upstreams of the registration",
+                );
             }
+            for reach in &reaches {
+                reaching(&mut look, sidecar.id, upstream, reach, wanted);
+            }
+        }
+        if sidecar.is_transparent() && !wanted.trust_is_said {
+            look.broken(
+                format!(
+                    "{:?} is a transparent proxy, whose application is not on loopback: the filter BELIEVES NONE of its \
+                     headers, no key and no priority",
+                    sidecar.id
+                ),
+                "--trust any, as nobody else reaches that listener; if none is to be believed, say it: --trust none",
+            );
         }
     }
     look.or_fine(format!(
@@ -355,11 +358,98 @@ fn caller(
     ))
 }
 
-/// The agent registers an upstream with what the entries say of it; what its own registration says goes before.
-fn has_another(upstream: &Value, wanted: Option<&Value>) -> bool {
-    let stands = upstream["Config"]["envoy_cluster_json"].as_str();
-    let stands = stands.map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
-    wanted.is_some() && stands.is_some() && stands.as_ref() != wanted
+/// Each way of a sidecar to a service of this name.
+fn reaches(sidecar: &Sidecar<'_>, name: &str, callers: &Callers, wanted: &Wanted) -> Vec<Reach> {
+    let Wanted {
+        datacenter,
+        upstreams,
+        ..
+    } = wanted;
+    let cluster = upstreams.get(name).and_then(Option::as_ref);
+    let listed = sidecar.upstreams(name).map(|upstream| {
+        let chain = callers.chain(&upstream).and_then(|read| read.as_ref().ok());
+        upstream.reach(cluster, datacenter, chain.unwrap_or(&Value::Null))
+    });
+    let mut all: Vec<_> = listed.collect();
+    // What is not listed is in the sidecar's own data centre.
+    if all.is_empty() && sidecar.is_transparent() {
+        all.push(match sidecar.datacenter == datacenter.name {
+            true => Reach::Hosts,
+            false => Reach::Astray(sidecar.datacenter.to_owned()),
+        });
+    }
+    all
+}
+
+/// Callers whose requests fail by Weir's clusters, as far as that can be read.
+pub(super) fn failing(all: &BTreeMap<String, Callers>, wanted: &Wanted) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, callers) in all {
+        let mut look = Look::at("callers", name);
+        for sidecar in callers.sidecars.iter().flatten().flatten().map(Sidecar::of) {
+            for upstream in &wanted.hosts {
+                let reaches = reaches(&sidecar, upstream, callers, wanted);
+                for reach in reaches.iter().filter(|reach| reach.is_fatal()) {
+                    reaching(&mut look, sidecar.id, upstream, reach, wanted);
+                }
+            }
+        }
+        found.extend(look.or_fine(""));
+    }
+    found.retain(|finding| finding.verdict == Verdict::Broken);
+    found
+}
+
+fn reaching(look: &mut Look<'_>, id: &str, upstream: &str, reach: &Reach, wanted: &Wanted) {
+    const FRONT: &str = "a front that chooses there (weirctl consul service caller --front)";
+    let its = &wanted.datacenter.name;
+    let hosts = wanted.hosts.contains(upstream);
+    match reach {
+        Reach::Hosts | Reach::Elsewhere => (),
+        // Tables come all the same: the filter asks for the cluster by Weir's name.
+        Reach::Gateway | Reach::Renamed | Reach::Peer(_) if !hosts => (),
+        Reach::Gateway => drop(look.broken(
+            format!(
+                "{id:?} reaches {upstream:?} of {its} through a mesh gateway, the only address that Envoy has: the filter \
+                 chooses and NOBODY FOLLOWS; requests go where the gateway sends them"
+            ),
+            format!(
+                "MeshGateway.Mode none in all entries and registrations, where it reaches the sidecars of {its}; else take an \
+                 upstream of {FRONT} in place of this"
+            ),
+        )),
+        Reach::Peer(peer) => drop(look.poor(
+            format!(
+                "{id:?} reaches {upstream:?} of peer {peer:?} too, by its mesh gateways: the filter chooses nothing there"
+            ),
+            format!("have the peer export {FRONT}"),
+        )),
+        Reach::Renamed => drop(look.broken(
+            format!(
+                "{id:?} sets at its upstream {upstream:?} what the service's own entry does not (MeshGateway, protocol or \
+                 connect_timeout_ms): Consul has another name for that cluster, and ITS REQUESTS FAIL by Weir's"
+            ),
+            format!(
+                "take it out there, and out of UpstreamConfig of its entry; MeshGateway may stand in proxy-defaults or the \
+                 service-defaults of {upstream}, if nothing else differs"
+            ),
+        )),
+        Reach::Astray(there) if !hosts => drop(look.broken(
+            format!("{id:?} reaches {upstream:?} of {there}, and Weir's cluster of it is of {its}"),
+            format!("{upstream}@{its} in that upstream's place: tables are of hosts in {its}"),
+        )),
+        Reach::Astray(there) => drop(look.broken(
+            format!(
+                "{id:?} reaches {upstream:?} of {there}, and Consul gives it the cluster of {its} too, as overrides know no \
+                 data centre: ITS REQUESTS FAIL, and those for {its} may go to {there}"
+            ),
+            format!("take that upstream out, and one of {FRONT} in its place; a caller in {there} needs a name of its own"),
+        )),
+        Reach::Own => drop(look.broken(
+            format!("{id:?} has another envoy_cluster_json than Weir's for {upstream:?}"),
+            "if apply has just written it, look again in a moment; else take it out of the registration",
+        )),
+    }
 }
 
 #[cfg(test)]

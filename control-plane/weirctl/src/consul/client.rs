@@ -25,11 +25,14 @@ const MOST_BYTES: usize = 64 << 20;
 const MOST_SHOWN: usize = 300;
 
 /// One Consul.
+#[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     token: Option<HeaderValue>,
     datacenter: Option<String>,
+    /// That entries are of: others have copies, with indexes of their own.
+    primary: Option<String>,
 }
 
 /// What Consul says.
@@ -79,7 +82,44 @@ impl Client {
             url,
             token,
             datacenter: server.datacenter.clone(),
+            primary: None,
         })
+    }
+
+    /// The same, with the primary data centre where several know each other. A token that may not ask for it is taken to
+    /// be used there.
+    pub(super) async fn federated(
+        server: &Server,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let mut client = Self::new(server, variable)?;
+        if let Some(datacenter) = client.datacenter.take() {
+            let path = ["agent", "self"];
+            let agent = client.get(&path, &[], "agent_prefix").await;
+            let primary = |agent: Answer| {
+                let name = agent.value["Config"]["PrimaryDatacenter"].as_str()?;
+                (!name.is_empty()).then(|| name.to_owned())
+            };
+            client.primary = agent.ok().flatten().and_then(primary);
+            client.datacenter = Some(datacenter);
+        }
+        Ok(client)
+    }
+
+    /// The same Consul's word on another data centre.
+    pub(super) fn within(&self, datacenter: &str) -> Self {
+        Self {
+            datacenter: Some(datacenter.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// Names of all data centres that know each other.
+    pub(super) async fn datacenters(&self) -> Result<Vec<String>> {
+        let path = ["catalog", "datacenters"];
+        let all = self.get(&path, &[], "nothing").await?;
+        let all = all.context("Consul knows no data centre")?;
+        serde_json::from_value(all.value).context("Consul's data centres")
     }
 
     /// The answer; none where there is no such thing. `needs` is the rule that lets a token ask.
@@ -92,6 +132,17 @@ impl Client {
         self.ask(Method::GET, path, query, None, needs).await
     }
 
+    /// The answer to a question with a body.
+    pub(super) async fn post(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        body: &Value,
+        needs: &str,
+    ) -> Result<Option<Answer>> {
+        self.ask(Method::POST, path, query, Some(body), needs).await
+    }
+
     async fn ask(
         &self,
         method: Method,
@@ -101,9 +152,13 @@ impl Client {
         needs: &str,
     ) -> Result<Option<Answer>> {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let datacenter = match path.first() {
+            Some(&"config") => &self.primary,
+            _ => &self.datacenter,
+        };
         let path = path.iter().map(|part| format!("/{}", encoded(part)));
         let path = format!("/v1{}", path.collect::<String>());
-        let datacenter = self.datacenter.iter().map(|name| ("dc", &**name));
+        let datacenter = datacenter.iter().map(|name| ("dc", &**name));
         let query = query.iter().copied().chain(datacenter);
         let query = query.map(|(name, value)| format!("{name}={}", encoded(value)));
         let query = query.collect::<Vec<_>>().join("&");
@@ -162,13 +217,10 @@ impl Client {
         let name = match &self.datacenter {
             Some(name) => name.clone(),
             None => {
-                let all = self
-                    .get(&["catalog", "datacenters"], &[], "nothing")
-                    .await?;
-                let all = all.map(|answer| answer.value).unwrap_or_default();
-                match all.as_array().map(Vec::as_slice) {
-                    Some([Value::String(only)]) => only.clone(),
-                    _ => bail!("--datacenter is to name one of {all}"),
+                let all = self.datacenters().await?;
+                match &*all {
+                    [only] => only.clone(),
+                    _ => bail!("--datacenter is to name one of {}", all.join(", ")),
                 }
             }
         };

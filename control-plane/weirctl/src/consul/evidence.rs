@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Consul says, before anything is concluded from it.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde_json::Value;
-use weir_consul::{Control, Module, Share, Weir};
+use weir_consul::{Control, Datacenter, Module, Share, Weir};
 
 use super::client::{Answer, Client, Denied};
+use super::upstream::{Sidecar, Upstream};
 
 /// What was asked, or why it could not be read.
 pub(super) type Read<T> = Result<T, Unread>;
@@ -28,10 +30,71 @@ pub(super) struct Evidence {
     pub(super) proxy_defaults: Read<Option<Value>>,
     pub(super) reached: Vec<Reached>,
     pub(super) ways: Vec<Way>,
-    /// Instances of each caller's sidecar.
-    pub(super) callers: BTreeMap<String, Read<Vec<Value>>>,
-    /// What each caller's sidecar has to have as upstreams, some with a cluster of Weir's.
+    /// By name.
+    pub(super) callers: BTreeMap<String, Callers>,
+    pub(super) wanted: Wanted,
+}
+
+/// What callers' sidecars are to have.
+pub(super) struct Wanted {
+    /// Of the services, and of Weir's clusters.
+    pub(super) datacenter: Datacenter,
+    /// Services whose hosts are chosen.
+    pub(super) hosts: BTreeSet<String>,
+    /// What each sidecar has to have as upstreams, some with a cluster of Weir's.
     pub(super) upstreams: BTreeMap<String, Option<Value>>,
+    /// Somebody has thought of whose headers the filter believes.
+    pub(super) trust_is_said: bool,
+}
+
+/// Instances of a caller's sidecar in each data centre, with the chains of their upstreams.
+#[derive(Default)]
+pub(super) struct Callers {
+    pub(super) sidecars: Vec<Read<Vec<Value>>>,
+    /// By what [`Upstream::asks`].
+    pub(super) chains: BTreeMap<String, Read<Value>>,
+}
+
+impl Callers {
+    /// The chain of an upstream.
+    pub(super) fn chain(&self, upstream: &Upstream<'_>) -> Option<&Read<Value>> {
+        self.chains.get(&key(upstream))
+    }
+
+    async fn read(client: &Client, name: &str, wanted: &Wanted, within: &[String]) -> Self {
+        let mut callers = Self::default();
+        for datacenter in within {
+            let client = client.within(datacenter);
+            let path = ["catalog", "connect", name];
+            let rows = list(&client, &path, &[], name, "policy").await.map(items);
+            for sidecar in rows.iter().flatten().map(Sidecar::of) {
+                for service in wanted.upstreams.keys() {
+                    for upstream in sidecar.upstreams(service) {
+                        if let Entry::Vacant(place) = callers.chains.entry(key(&upstream)) {
+                            place.insert(chain(&client, &upstream).await);
+                        }
+                    }
+                }
+            }
+            callers.sidecars.push(rows);
+        }
+        callers
+    }
+}
+
+pub(super) fn key(upstream: &Upstream<'_>) -> String {
+    let (compiled, overrides) = upstream.asks();
+    format!("{} {compiled} {overrides}", upstream.service)
+}
+
+/// As Consul makes it for the sidecar: what an upstream sets may give its cluster another name.
+async fn chain(client: &Client, upstream: &Upstream<'_>) -> Read<Value> {
+    let (compiled, overrides) = upstream.asks();
+    let path = ["discovery-chain", upstream.service];
+    let query = [("compile-dc", &*compiled)];
+    let needs = rule(upstream.service, "policy");
+    let answer = client.post(&path, &query, &overrides, &needs).await;
+    read(answer).map(|answer| answer.map_or(Value::Null, |answer| answer.value["Chain"].clone()))
 }
 
 /// A service that callers reach by an override.
@@ -58,7 +121,12 @@ pub(super) struct Way {
 
 impl Evidence {
     /// Asks Consul. What it does not answer is part of the evidence.
-    pub(super) async fn gather(client: &Client, weir: &Weir, shares: Vec<Share>) -> Self {
+    pub(super) async fn gather(
+        client: &Client,
+        weir: &Weir,
+        datacenter: Datacenter,
+        shares: Vec<Share>,
+    ) -> Self {
         let mut entries = Vec::new();
         for share in shares {
             let stands = client.entry(&share.kind.to_string(), &share.name).await;
@@ -87,26 +155,58 @@ impl Evidence {
                 });
             }
         }
-        let mut callers = BTreeMap::new();
-        for name in &weir.callers {
-            let sidecars = list(client, &["catalog", "connect", name], &[], name, "policy").await;
-            callers.insert(name.clone(), sidecars.map(items));
+        let wanted = Wanted::of(weir, datacenter, entries.iter().map(|(share, _)| share));
+        Self {
+            entries,
+            callers: callers(client, weir, &wanted).await,
+            wanted,
+            proxy_defaults: read(client.entry("proxy-defaults", "global").await),
+            reached,
+            ways,
         }
+    }
+}
+
+/// Sidecars of the callers, wherever they are: an entry is for all data centres.
+pub(super) async fn callers(
+    client: &Client,
+    weir: &Weir,
+    wanted: &Wanted,
+) -> BTreeMap<String, Callers> {
+    let datacenters = read(client.datacenters().await);
+    let mut all = BTreeMap::new();
+    for name in &weir.callers {
+        let callers = match &datacenters {
+            Ok(within) => Callers::read(client, name, wanted, within).await,
+            Err(unread) => Callers {
+                sidecars: vec![Err(unread.clone())],
+                ..Callers::default()
+            },
+        };
+        all.insert(name.clone(), callers);
+    }
+    all
+}
+
+impl Wanted {
+    pub(super) fn of<'a>(
+        weir: &Weir,
+        datacenter: Datacenter,
+        shares: impl Iterator<Item = &'a Share>,
+    ) -> Self {
         let mut upstreams = BTreeMap::new();
         if let Module::Remote { service, .. } = &weir.module {
             upstreams.insert(service.clone(), None);
         }
-        for (share, _) in &entries {
+        for share in shares {
             let clusters = share.clusters.iter();
             upstreams.extend(clusters.map(|(name, cluster)| (name.clone(), Some(cluster.clone()))));
         }
         Self {
-            entries,
-            proxy_defaults: read(client.entry("proxy-defaults", "global").await),
+            datacenter,
+            hosts: weir.services.clone(),
             upstreams,
-            reached,
-            ways,
-            callers,
+            trust_is_said: weir.settings.get("trust").is_some(),
         }
     }
 }

@@ -3,9 +3,8 @@
 
 use serde_json::json;
 
-use super::super::evidence::{BESIDE, Unread};
+use super::super::evidence::{BESIDE, Unread, key};
 use super::*;
-use crate::doctor::finding::Verdict;
 
 /// Verdict and evidence of each finding.
 fn said(found: &[Finding]) -> Vec<(Verdict, &str)> {
@@ -137,32 +136,151 @@ fn instances_that_are_ill_are_told_by_their_first_check() {
     assert_eq!(look(vec![]).0, Verdict::Broken);
 }
 
+fn ours() -> Value {
+    json!({"name": "rules"})
+}
+
+fn wanted() -> Wanted {
+    let upstreams = [("rules", Some(ours())), ("weir-control", None)];
+    let datacenter = weir_consul::Datacenter {
+        name: "dc1".into(),
+        trust_domain: "trust".into(),
+    };
+    Wanted {
+        datacenter,
+        hosts: ["rules".to_owned()].into(),
+        upstreams: upstreams
+            .map(|(name, cluster)| (name.to_owned(), cluster))
+            .into(),
+        trust_is_said: false,
+    }
+}
+
+fn sidecar(datacenter: &str, proxy: Value) -> Value {
+    json!({"ServiceID": "web-1-sidecar-proxy", "Datacenter": datacenter, "ServiceProxy": proxy})
+}
+
+fn looked(wanted: &Wanted, sidecars: Vec<Value>) -> Vec<Finding> {
+    looked_by(&json!({}), wanted, sidecars)
+}
+
+/// Where Consul's chain of the hosts is this one.
+fn looked_by(chain: &Value, wanted: &Wanted, sidecars: Vec<Value>) -> Vec<Finding> {
+    let mut callers = Callers::default();
+    for sidecar in sidecars.iter().map(Sidecar::of) {
+        for upstream in sidecar.upstreams("rules") {
+            callers.chains.insert(key(&upstream), Ok(chain.clone()));
+        }
+    }
+    callers.sidecars.push(Ok(sidecars));
+    caller("web", &callers, wanted)
+}
+
 #[test]
 fn callers_need_each_upstream_and_no_cluster_of_their_own() {
-    let ours = json!({"name": "rules"});
-    let upstreams = [("rules", Some(ours.clone())), ("weir-control", None)];
-    let upstreams = upstreams
-        .map(|(name, cluster)| (name.to_owned(), cluster))
-        .into();
-    let look = |proxy: Value| {
-        let sidecar = json!({"ServiceID": "web-1-sidecar-proxy", "ServiceProxy": proxy});
-        caller("web", &Ok(vec![sidecar]), &upstreams)
-    };
+    let look = |proxy: Value| looked(&wanted(), vec![sidecar("dc1", proxy)]);
     let both = json!([
-        {"DestinationName": "rules", "Config": {"envoy_cluster_json": ours.to_string()}},
+        {"DestinationName": "rules", "Config": {"envoy_cluster_json": ours().to_string()}},
         {"DestinationName": "weir-control"},
     ]);
     assert_eq!(only(&look(json!({"Upstreams": both}))).0, Verdict::Fine);
-    assert_eq!(only(&look(json!({"Mode": "transparent"}))).0, Verdict::Fine);
     let one = json!({"Upstreams": [{"DestinationName": "rules", "Config": {"envoy_cluster_json": "{}"}}]});
     let found = look(one);
     let words = ["another envoy_cluster_json", "no upstream \"weir-control\""];
     for (finding, words) in found.iter().zip(words) {
         assert!(finding.said.contains(words), "{found:#?}");
     }
+    assert_eq!(only(&looked(&wanted(), vec![])).0, Verdict::Broken);
+}
+
+#[test]
+fn a_transparent_proxy_needs_no_upstream_and_that_somebody_says_whom_it_believes() {
+    let transparent = || vec![sidecar("dc1", json!({"Mode": "transparent"}))];
+    let found = looked(&wanted(), transparent());
+    let (verdict, said) = only(&found);
+    assert!(
+        verdict == Verdict::Broken && said.contains("BELIEVES NONE"),
+        "{said}"
+    );
+    let said = Wanted {
+        trust_is_said: true,
+        ..wanted()
+    };
+    assert_eq!(only(&looked(&said, transparent())).0, Verdict::Fine);
+    // What it reaches is of its own data centre.
+    let found = looked(&said, vec![sidecar("dc2", json!({"Mode": "transparent"}))]);
+    assert!(
+        found[0]
+            .said
+            .contains("of dc2, and Consul gives it the cluster of dc1"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn of_another_data_centre_the_hosts_are_followed_and_a_gateway_is_not() {
+    let look = |home: &str, upstream: Value, chain: Value| {
+        let control = json!({"DestinationName": "weir-control", "Datacenter": "dc1"});
+        let proxy = json!({"Upstreams": [upstream, control]});
+        let found = looked_by(&chain, &wanted(), vec![sidecar(home, proxy)]);
+        let said: Vec<_> = found.iter().map(|one| one.said.clone()).collect();
+        (found[0].verdict, said.join("; "))
+    };
+    let to = |datacenter: &str| json!({"DestinationName": "rules", "Datacenter": datacenter});
+    let by =
+        |mode: &str| json!({"Targets": {"rules.default.dc1": {"MeshGateway": {"Mode": mode}}}});
+    assert_eq!(look("dc2", to("dc1"), by("")).0, Verdict::Fine);
+    assert_eq!(look("dc2", to("dc1"), by("none")).0, Verdict::Fine);
+    for mode in ["local", "remote"] {
+        let (verdict, said) = look("dc2", to("dc1"), by(mode));
+        assert!(
+            verdict == Verdict::Broken && said.contains("NOBODY FOLLOWS"),
+            "{said}"
+        );
+    }
+    // Gateways are between data centres.
+    assert_eq!(look("dc1", to(""), by("local")).0, Verdict::Fine);
+    let (verdict, said) = look("dc1", to("dc2"), by(""));
+    assert!(
+        verdict == Verdict::Broken && said.contains("ITS REQUESTS FAIL"),
+        "{said}"
+    );
+    let (verdict, said) = look("dc2", to(""), by(""));
+    assert!(
+        verdict == Verdict::Broken && said.contains("ITS REQUESTS FAIL"),
+        "{said}"
+    );
+    let own = json!({"name": "rules.default.dc2.internal.trust"}).to_string();
+    let own = json!({"DestinationName": "rules", "Datacenter": "dc2", "Config": {"envoy_cluster_json": own}});
+    let (_, said) = look("dc1", own, by(""));
+    assert!(
+        said.contains("no upstream \"rules\"") && !said.contains("FAIL"),
+        "{said}"
+    );
+    let peer = json!({"DestinationName": "rules", "DestinationPeer": "two"});
+    let (_, said) = look("dc1", peer, by(""));
+    assert!(
+        said.contains("peer \"two\"") && said.contains("no upstream"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_upstream_that_has_another_chain_than_its_service_fails_by_the_override() {
+    let upstreams = json!([{"DestinationName": "rules"}, {"DestinationName": "weir-control"}]);
+    let look = |chain: Value| {
+        let sidecar = sidecar("dc1", json!({"Upstreams": upstreams}));
+        looked_by(&chain, &wanted(), vec![sidecar])
+    };
     assert_eq!(
-        only(&caller("web", &Ok(vec![]), &upstreams)).0,
-        Verdict::Broken
+        only(&look(json!({"CustomizationHash": ""}))).0,
+        Verdict::Fine
+    );
+    let found = look(json!({"CustomizationHash": "fc9afadf"}));
+    let (verdict, said) = only(&found);
+    assert!(
+        verdict == Verdict::Broken && said.contains("ITS REQUESTS FAIL"),
+        "{said}"
     );
 }
 
@@ -172,7 +290,11 @@ fn what_cannot_be_read_says_which_right_is_missing() {
         said: "403: Permission denied".into(),
         mend: "give the token service \"web\" { policy = \"read\" }".into(),
     };
-    let found = caller("web", &Err(unread), &BTreeMap::new());
+    let callers = Callers {
+        sidecars: vec![Err(unread)],
+        ..Callers::default()
+    };
+    let found = caller("web", &callers, &wanted());
     assert_eq!(only(&found).0, Verdict::Broken);
     assert!(found[0].mend.as_ref().unwrap().contains("service \"web\""));
 }
