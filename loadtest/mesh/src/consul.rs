@@ -2,7 +2,7 @@
 //! Consul: one server that is also the agent of all services, and its HTTP API.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -280,6 +280,29 @@ impl Consul {
             .args(["-admin-bind", &place.at(admin).to_string()])
             .args(["-grpc-addr", &grpc]);
         command.captured()
+    }
+
+    /// Leads all connections of a namespace to the sidecar in it: those that come, and those that are made there by
+    /// others than root, whose the sidecar is.
+    pub(crate) fn redirect(&self, id: &str, place: &Place, admin: u16) -> Result<()> {
+        let http = SocketAddr::new(place.gateway(), self.http.port());
+        let mut command = Command::new(&self.program);
+        command
+            .env("CONSUL_HTTP_ADDR", http.to_string())
+            .args(["connect", "redirect-traffic", "-proxy-uid", "0"])
+            .args(["-proxy-id", &format!("{id}-sidecar-proxy")])
+            .args(["-exclude-inbound-port", &admin.to_string()]);
+        place.command(command).captured().map(drop)
+    }
+
+    /// The address by which transparent proxies know a service. Nobody has it.
+    pub(crate) fn virtual_address(&self, service: &str) -> Result<SocketAddr> {
+        let instances = self.get(&format!("/v1/health/connect/{service}"))?;
+        let address = &instances[0]["Service"]["TaggedAddresses"]["consul-virtual"];
+        let ip = address["Address"].as_str();
+        let ip = ip.with_context(|| format!("{service} has no virtual address"))?;
+        let port = address["Port"].as_u64().context("a port")?;
+        Ok((ip.parse::<IpAddr>()?, u16::try_from(port)?).into())
     }
 
     fn command(&self) -> Command {

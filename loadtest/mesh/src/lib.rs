@@ -33,7 +33,7 @@ pub use crate::control::Control;
 pub use crate::description::Description;
 pub use crate::host::Host;
 pub use crate::mesh::{Certificates, Mesh};
-pub use crate::network::possible as namespaces_possible;
+pub use crate::network::{possible as namespaces_possible, redirection_possible};
 pub use crate::plan::Plan;
 pub use crate::programs::Programs;
 pub use crate::supervisor::supervise;

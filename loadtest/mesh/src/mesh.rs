@@ -5,6 +5,7 @@ mod controls;
 mod links;
 mod members;
 mod static_control;
+mod transparent;
 mod upsets;
 
 use std::fs;
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::json;
-use weir_consul::{Calls, Module, Sidecar, StaticCluster, Upstream, Weir};
+use serde_json::{Value, json};
+use weir_consul::{Calls, Module, Sidecar, StaticCluster, Upstream, Weir, merge};
 use weir_stage::control::hosts_up;
-use weir_stage::http::{self, Request};
+use weir_stage::http::Request;
 use weir_stage::processes::Processes;
 use weir_stage::record;
 
@@ -182,11 +183,19 @@ impl Mesh {
         if let Some(file) = self.surroundings.access_log() {
             self.consul.write_access_log(&file)?;
         }
-        self.let_choose(CALLERS, weir_consul::Control::Service(CONTROL.to_owned()))
+        let control = weir_consul::Control::Service(CONTROL.to_owned());
+        self.let_choose(CALLERS, control, Value::Null)
     }
 
-    /// The sidecars of this service choose hosts by Weir, and have tables from there.
-    fn let_choose(&self, service: &str, control: weir_consul::Control) -> Result<()> {
+    /// The sidecars of this service choose hosts by Weir, and have tables from there. `settings` are the filter's.
+    fn let_choose(
+        &self,
+        service: &str,
+        control: weir_consul::Control,
+        mut settings: Value,
+    ) -> Result<()> {
+        // The mesh is there to be looked into.
+        merge(&mut settings, &json!({"debug": true}));
         let filter = self.programs.filter.to_str();
         let filter = filter.context("the filter's path is not UTF-8")?;
         self.consul.apply(&Weir {
@@ -194,8 +203,7 @@ impl Mesh {
             callers: [service.to_owned()].into(),
             control,
             module: Module::File(filter.to_owned()),
-            // The mesh is there to be looked into.
-            settings: json!({"debug": true}),
+            settings,
         })
     }
 
@@ -251,6 +259,7 @@ impl Mesh {
             name,
             outbound: place.at(self.ports.next()?),
             admin: place.at(self.ports.next()?),
+            namespace: None,
         };
         let sidecar = Sidecar {
             id: caller.name.clone(),
@@ -322,7 +331,7 @@ impl Mesh {
         };
         let what = format!("an informed choice of {}", caller.name);
         self.processes.wait_until(&what, INFORMED, || {
-            let answer = http::send(caller.outbound, &request).ok()?;
+            let answer = caller.send(&request).ok()?;
             let reason = answer.header("x-weir-reason")?;
             let informed = answer.status == "200" && !["no_table", "stale_table"].contains(&reason);
             informed.then_some(())

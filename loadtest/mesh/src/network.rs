@@ -9,11 +9,17 @@
 //! The addresses are those for measurements of networks (RFC 2544): nobody has them in earnest.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::resume_unwind;
+use std::path::Path;
 use std::process::{self, Command};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use nix::sched::{CloneFlags, setns};
+use nix::unistd::{Uid, setfsuid};
 use weir_stage::bound::through;
 use weir_stage::command::Run;
 use weir_stage::record;
@@ -26,6 +32,8 @@ const INTERFACE: &str = "wm";
 const NEEDS: &str = "network namespaces need root and `ip` of iproute2";
 /// Hosts are numbered from the address behind this.
 const FIRST: usize = 10;
+/// Of applications whose connections are led to their sidecars, which are root's: `nobody`.
+const APPLICATION: Uid = Uid::from_raw(65_534);
 
 /// Where a process runs and listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +139,12 @@ impl Network {
         })
     }
 
+    /// Lets a namespace send to any address, as virtual ones, which nobody has.
+    pub(crate) fn open(&self, namespace: &str) -> Result<()> {
+        let gateway = self.gateway;
+        ip(&format!("-n {namespace} route add default via {gateway}"))
+    }
+
     /// Removes a namespace whose processes have ended.
     pub(crate) fn remove(&mut self, namespace: &str) -> Result<()> {
         self.link(namespace)?;
@@ -193,6 +207,35 @@ impl Drop for Network {
 pub fn possible() -> Result<()> {
     let mut network = Network::make()?;
     network.place("trial").map(drop)
+}
+
+/// Whether connections of a namespace can be led to a sidecar here.
+///
+/// # Errors
+/// There are no network namespaces, no `iptables`, or a kernel without NAT; and why.
+pub fn redirection_possible() -> Result<()> {
+    let mut network = Network::make()?;
+    let place = network.place("trial")?;
+    let mut rules = Command::new("iptables");
+    rules.args(["--table", "nat", "--list-rules"]);
+    place.command(rules).captured().map(drop)
+}
+
+/// Does something in a namespace, as an application there: by a user of whom sidecars are none.
+///
+/// # Errors
+/// There is no such namespace, or one may not enter it.
+pub(crate) fn inside<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -> Result<T> {
+    let file = Path::new("/run/netns").join(namespace);
+    let entered = || {
+        let opened = File::open(&file).with_context(|| format!("opening {}", file.display()))?;
+        setns(opened, CloneFlags::CLONE_NEWNET).context(NEEDS)?;
+        // Both are this thread's alone.
+        setfsuid(APPLICATION);
+        Ok(act())
+    };
+    let done = thread::scope(|scope| scope.spawn(entered).join());
+    done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What meshes have left whose processes are gone.

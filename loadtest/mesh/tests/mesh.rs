@@ -25,6 +25,8 @@ mod members;
 mod stage;
 #[path = "mesh/static_control.rs"]
 mod static_control;
+#[path = "mesh/transparent.rs"]
+mod transparent;
 #[path = "mesh/waits.rs"]
 mod waits;
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         members::SCENARIOS,
         static_control::SCENARIOS,
         links::SCENARIOS,
+        transparent::SCENARIOS,
         background::SCENARIOS,
     ])
 }

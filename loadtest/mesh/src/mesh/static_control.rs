@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_consul::{STATIC_CONTROL, StaticCluster};
 
 use crate::caller::Caller;
@@ -40,6 +40,7 @@ impl Mesh {
         self.let_choose(
             CALLER,
             weir_consul::Control::Cluster(STATIC_CONTROL.to_owned()),
+            Value::Null,
         )?;
         let (certificate, key) = &certificates.sidecar;
         let cluster = StaticCluster {

@@ -20,7 +20,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 /// Envoy's own policy would spread them: that ten of ten go to one of three hosts by chance is 1 in 20,000.
-fn keys_stay(mesh: &mut Mesh) -> Result<()> {
+pub(crate) fn keys_stay(mesh: &mut Mesh) -> Result<()> {
     let callers = mesh.callers().to_vec();
     let (first, _) = choice(&callers[0], "stays")?;
     // Now it is cached there, and all are told.

@@ -18,23 +18,26 @@ const MOST: usize = 20_000;
 
 /// Sends a request for a key and returns the answer, whatever it is.
 pub(crate) fn send(outbound: SocketAddr, key: &str) -> Result<Answer> {
+    with_request(key, |request| http::send(outbound, request))
+}
+
+fn with_request<T>(key: &str, act: impl FnOnce(&Request) -> T) -> T {
     let headers = [
         ("x-weir-key", key),
         ("x-emulate-run-us", "1000"),
         ("x-emulate-bytes", "1000"),
     ];
-    let request = Request {
+    act(&Request {
         method: "GET",
         path: "/",
         headers: &headers,
         body: "",
-    };
-    http::send(outbound, &request)
+    })
 }
 
 /// Who answered a request for a key, and why it went there.
 pub(crate) fn choice(caller: &Caller, key: &str) -> Result<(SocketAddr, String)> {
-    let answer = send(caller.outbound, key)?;
+    let answer = with_request(key, |request| caller.send(request))?;
     ensure!(answer.status == "200", "status {}", answer.status);
     let host = answer.header("x-weir-host").context("no x-weir-host")?;
     let reason = answer.header("x-weir-reason").context("no x-weir-reason")?;
