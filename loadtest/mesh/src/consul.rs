@@ -33,9 +33,12 @@ const READY: Duration = Duration::from_secs(60);
 pub struct Consul {
     program: PathBuf,
     folder: PathBuf,
+    datacenter: String,
     http: SocketAddr,
     server: SocketAddr,
     grpc: u16,
+    /// Where servers of other datacenters find this one's.
+    wan: u16,
     trust_domain: String,
 }
 
@@ -51,9 +54,11 @@ impl Consul {
     ) -> Result<Self> {
         let mut consul = Self {
             program: program.to_owned(),
+            datacenter: DATACENTER.to_owned(),
             http: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
             server: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
             grpc: ports.next()?,
+            wan: ports.next()?,
             folder,
             trust_domain: String::new(),
         };
@@ -61,7 +66,9 @@ impl Consul {
         let server = json!({
             "server": true,
             "bootstrap_expect": 1,
-            "ports": {"http": consul.server.port(), "server": ports.next()?, "serf_lan": gossip, "grpc": -1},
+            "ports": {
+                "http": consul.server.port(), "server": ports.next()?, "serf_lan": gossip, "serf_wan": consul.wan, "grpc": -1,
+            },
             // The smallest: a server that is alone has nobody to wait for.
             "performance": {"raft_multiplier": 1},
         });
@@ -76,7 +83,9 @@ impl Consul {
         let agent = json!({
             "server": false,
             "client_addr": clients.join(" "),
-            "ports": {"http": http, "grpc": grpc, "server": ports.next()?, "serf_lan": ports.next()?},
+            "ports": {
+                "http": http, "grpc": grpc, "server": ports.next()?, "serf_lan": ports.next()?, "serf_wan": -1,
+            },
             "retry_join": [format!("127.0.0.1:{gossip}")],
             "retry_interval": "1s",
         });
@@ -91,16 +100,57 @@ impl Consul {
         Ok(consul)
     }
 
+    /// Starts that of another datacenter, which has its certificates and entries from this one: a server that is the
+    /// agent too, as nobody starts it again. Returns when both know each other.
+    pub(crate) fn join(
+        &self,
+        processes: &mut Processes,
+        ports: &mut Ports,
+        datacenter: &str,
+    ) -> Result<Self> {
+        let http = (Ipv4Addr::LOCALHOST, ports.next()?).into();
+        let mut consul = Self {
+            datacenter: datacenter.to_owned(),
+            http,
+            server: http,
+            grpc: ports.next()?,
+            wan: ports.next()?,
+            ..self.clone()
+        };
+        let name = format!("{SERVER}-{datacenter}");
+        let server = json!({
+            "server": true,
+            "bootstrap_expect": 1,
+            "ports": {
+                "http": http.port(), "server": ports.next()?, "serf_lan": ports.next()?, "serf_wan": consul.wan,
+                "grpc": consul.grpc,
+            },
+            "retry_join_wan": [format!("127.0.0.1:{}", self.wan)],
+            "retry_interval_wan": "1s",
+            "performance": {"raft_multiplier": 1},
+        });
+        let command = consul.agent(&name, server)?;
+        processes.start(&name, command)?;
+        let what = format!("the authority of {datacenter}");
+        processes.wait_until(&what, READY, || {
+            consul.trust_domain = consul.authority()?;
+            let path = format!("/v1/catalog/services?dc={datacenter}");
+            (consul.trust_domain == self.trust_domain && self.get(&path).is_ok()).then_some(())
+        })?;
+        Ok(consul)
+    }
+
     /// What runs one of the two. Not `-dev`: that forgets everything when it is started again.
     fn agent(&self, name: &str, mut own: Value) -> Result<Command> {
         let folder = self.folder.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let everywhere = json!({
             "node_name": name,
-            "datacenter": DATACENTER,
+            "datacenter": self.datacenter,
+            "primary_datacenter": DATACENTER,
             "data_dir": folder.join("data"),
             "bind_addr": "127.0.0.1",
-            "ports": {"serf_wan": -1, "dns": -1, "grpc_tls": -1, "https": -1},
+            "ports": {"dns": -1, "grpc_tls": -1, "https": -1},
             "peering": {"enabled": false},
             "disable_update_check": true,
             "telemetry": {"prometheus_retention_time": "60s", "disable_hostname": true},
@@ -152,7 +202,7 @@ impl Consul {
 
     fn datacenter(&self) -> Datacenter {
         Datacenter {
-            name: DATACENTER.to_owned(),
+            name: self.datacenter.clone(),
             trust_domain: self.trust_domain.clone(),
         }
     }
@@ -273,10 +323,20 @@ impl Consul {
 
     /// What the sidecar of a registered service is started with.
     pub(crate) fn bootstrap(&self, id: &str, place: &Place, admin: u16) -> Result<String> {
+        self.bootstrap_of(&["-sidecar-for", id], place, admin)
+    }
+
+    /// What a registered mesh gateway is started with.
+    pub(crate) fn gateway_bootstrap(&self, id: &str, place: &Place, admin: u16) -> Result<String> {
+        self.bootstrap_of(&["-gateway", "mesh", "-proxy-id", id], place, admin)
+    }
+
+    fn bootstrap_of(&self, which: &[&str], place: &Place, admin: u16) -> Result<String> {
         let grpc = format!("{}:{}", place.gateway(), self.grpc);
         let mut command = self.command();
         command
-            .args(["connect", "envoy", "-bootstrap", "-sidecar-for", id])
+            .args(["connect", "envoy", "-bootstrap"])
+            .args(which)
             .args(["-admin-bind", &place.at(admin).to_string()])
             .args(["-grpc-addr", &grpc]);
         command.captured()

@@ -32,7 +32,7 @@ pub use crate::consul::Consul;
 pub use crate::control::Control;
 pub use crate::description::Description;
 pub use crate::host::Host;
-pub use crate::mesh::{Certificates, Mesh};
+pub use crate::mesh::{Certificates, Far, Mesh};
 pub use crate::network::{possible as namespaces_possible, redirection_possible};
 pub use crate::plan::Plan;
 pub use crate::programs::Programs;
@@ -45,5 +45,9 @@ pub const HOSTS: &str = "rules";
 pub const CALLERS: &str = "caller";
 /// Consul's name of weir-control.
 pub const CONTROL: &str = "weir-control";
-/// Of the one datacenter.
+/// Consul's name of callers in another datacenter.
+pub const FAR_CALLERS: &str = "far-caller";
+/// Consul's name of fronts, which choose for callers that know no hosts.
+pub const FRONTS: &str = "rules-front";
+/// Of the one datacenter, or of the primary one.
 pub const DATACENTER: &str = "dc1";

@@ -2,6 +2,7 @@
 //! The mesh as a value: its processes, and what can be done to it.
 
 mod controls;
+mod federation;
 mod links;
 mod members;
 mod static_control;
@@ -34,6 +35,7 @@ use crate::sidecar::{self, Sidecars};
 use crate::surroundings::Surroundings;
 use crate::{CALLERS, CONTROL, HOSTS, network, prometheus};
 
+pub use self::federation::Far;
 pub use self::static_control::Certificates;
 
 /// The record of the processes, in the mesh's folder.

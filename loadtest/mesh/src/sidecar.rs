@@ -42,6 +42,11 @@ impl Sidecars {
         let bootstrap = consul
             .bootstrap(id, place, admin)
             .with_context(|| format!("the bootstrap of {id}'s sidecar"))?;
+        self.write(id, &bootstrap)
+    }
+
+    /// Writes a bootstrap to the file of its Envoy.
+    pub(crate) fn write(&self, id: &str, bootstrap: &str) -> Result<PathBuf> {
         let file = self.folder.join(format!("{id}-bootstrap.json"));
         fs::write(&file, bootstrap).with_context(|| format!("writing {}", file.display()))?;
         Ok(file)

@@ -11,6 +11,8 @@ mod background;
 mod choices;
 #[path = "mesh/entries.rs"]
 mod entries;
+#[path = "mesh/federation.rs"]
+mod federation;
 #[path = "mesh/intentions.rs"]
 mod intentions;
 #[path = "mesh/links.rs"]
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         static_control::SCENARIOS,
         links::SCENARIOS,
         transparent::SCENARIOS,
+        federation::SCENARIOS,
         background::SCENARIOS,
     ])
 }
