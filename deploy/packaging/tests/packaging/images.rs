@@ -2,9 +2,8 @@
 //! Images as registries' clients and meshes see them.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
 use weir_packaging::program::{self, User};
@@ -12,6 +11,7 @@ use weir_packaging::{Image, Papers, Parts, digest, filter, layout};
 
 use crate::Test;
 use crate::needs::{self, CRANE, FILTER, Need, PROGRAMS, WASM_FETCH};
+use crate::registry::Registry;
 
 pub(crate) const TESTS: &[Test] = &[
     (
@@ -35,56 +35,6 @@ pub(crate) const TESTS: &[Test] = &[
         the_programs_run,
     ),
 ];
-
-/// A registry on a free port of loopback, gone with the value.
-struct Registry {
-    process: Child,
-    address: String,
-}
-
-impl Registry {
-    fn start() -> Self {
-        let mut process = CRANE
-            .command()
-            .args(["registry", "serve", "--address", "127.0.0.1:0"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // It says where it listens once it does, and nothing else until it is asked for something.
-        let mut said = String::new();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
-        while !said.contains("serving on port") {
-            said.clear();
-            assert!(log.read_line(&mut said).unwrap() > 0, "no registry");
-        }
-        // Its log goes on; nobody else reads it.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        let port = said.trim().rsplit(' ').next().unwrap();
-        Self {
-            address: format!("127.0.0.1:{port}"),
-            process,
-        }
-    }
-
-    fn push(&self, image: &Image, name: &str, folder: &Path) -> String {
-        let layout = folder.join(name);
-        layout::write(image, name, &layout).unwrap();
-        let reference = format!("{}/weir/{name}:1", self.address);
-        needs::succeed(CRANE.command().arg("push").arg(&layout).arg(&reference));
-        let said = needs::succeed(CRANE.command().args(["digest", &reference]));
-        let said = String::from_utf8(said.stdout).unwrap();
-        assert_eq!(said.trim(), image.manifest().digest());
-        reference
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn variants(module: &[u8]) -> [(&'static str, Image); 2] {
     [

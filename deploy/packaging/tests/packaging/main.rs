@@ -15,6 +15,7 @@ mod istio;
 mod kubernetes;
 mod needs;
 mod patch;
+mod registry;
 mod release;
 mod systemd;
 mod yaml;
