@@ -56,8 +56,8 @@ fn build(workspace: &Workspace) -> Result<[PathBuf; 2]> {
     ])
 }
 
-/// Tests against it, of the chart by Helm, and of manifests by the API server's validation: they are skipped where nobody
-/// names the programs, as all of them take minutes to build.
+/// Tests against it, of the chart by Helm, of manifests by the API server's validation, and of requests through Envoy
+/// Gateway: they are skipped where nobody names the programs, as all of them take minutes to build.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let [etcd, api_server] = build(workspace)?;
     let helm = tools::build(workspace, HELM)?;
@@ -76,7 +76,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         .env("WEIR_ENVOY", envoy)
         .env("WEIR_FILTER_WASM", filter);
     packaging::played(command)?;
-    let mut command = packaging::tests(workspace)?;
+    let mut command = packaging::all_tests(workspace)?;
     command.env(tools::variable(HELM), &helm);
     packaging::played(command)
 }

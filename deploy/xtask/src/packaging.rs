@@ -16,31 +16,43 @@ use weir_stage::command::Run;
 const READERS: [&str; 2] = ["crane", "kustomize"];
 /// The API server's validation, three CPU minutes to build, and schemas for it.
 const VALIDATION: [&str; 2] = ["kubectl-validate", tools::CRDS];
-/// Envoy Gateway's code for images: two and a half CPU minutes to build, for one test.
-const FETCHER: &str = "wasm-fetch";
+/// A control plane, minutes to build, for one test.
+const ENVOY_GATEWAY: &str = "envoy-gateway";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also let Envoy Gateway's own code fetch the filter's images, after building it for minutes
+    /// Also send requests through a real Envoy Gateway, after building it for minutes
     #[arg(long)]
     all: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    match args.all {
+        true => all_tests(workspace)?.shown(),
+        false => envoy_tests(workspace)?.shown(),
+    }
+}
+
+/// All of its tests but those of a release and of Helm.
+pub(crate) fn all_tests(workspace: &Workspace) -> Result<Command> {
+    let mut command = envoy_tests(workspace)?;
+    let gateway = tools::build(workspace, ENVOY_GATEWAY)?;
+    command.env(tools::variable(ENVOY_GATEWAY), gateway);
+    Ok(command)
+}
+
+fn envoy_tests(workspace: &Workspace) -> Result<Command> {
     let envoy = tools::install(workspace)?.envoy;
     let filter = build_filter::run(workspace)?;
     let mut command = tests(workspace)?;
     command
         .env("WEIR_ENVOY", envoy)
         .env("WEIR_FILTER_WASM", filter);
-    if args.all {
-        command.env(tools::variable(FETCHER), tools::build(workspace, FETCHER)?);
-    }
-    command.shown()
+    Ok(command)
 }
 
 /// Its tests, with the programs that are installed, and the readers and the validation that can be had.
-pub(crate) fn tests(workspace: &Workspace) -> Result<Command> {
+fn tests(workspace: &Workspace) -> Result<Command> {
     workspace
         .cargo()
         .args(["build", "--bins"])

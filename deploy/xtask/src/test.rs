@@ -43,7 +43,7 @@ pub(crate) struct Args {
     long: bool,
     /// Also what takes too long for every change: all of a kind of which one is played (faults, reloads, guests, soak,
     /// fleet), other Envoys, the size of weir-control, unsafe code under Miri, weir-control against a real API server,
-    /// a whole release, dependencies held against today's advisories
+    /// requests through a real Envoy Gateway, a whole release, dependencies held against today's advisories
     #[arg(long)]
     nightly: bool,
 }
@@ -74,7 +74,8 @@ enum Step {
     Probe,
     /// Unsafe code under Miri, by a nightly compiler; only with `--nightly` or by name
     Miri,
-    /// weir-control against a real API server of Kubernetes; only with `--nightly` or by name
+    /// weir-control against a real API server of Kubernetes, requests through a real Envoy Gateway; only with `--nightly`
+    /// or by name
     Kube,
     /// A release is made, and holds what its guide says; only with `--nightly` or by name
     Release,

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! envoy-config/envoy-gateway: what its patches make of Envoy Gateway's configuration is what Envoy takes.
 
+mod live;
+
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Test;
 use crate::certificate;
 use crate::envoy;
-use crate::needs::ENVOY;
+use crate::needs::{CRANE, ENVOY, ENVOY_GATEWAY, FILTER, Need, PROGRAMS};
 use crate::patch;
 use crate::yaml;
 
@@ -26,6 +30,18 @@ pub(crate) const TESTS: &[Test] = &[
         "envoy_gateways_resources_name_the_same_things",
         &[],
         the_resources_agree,
+    ),
+    (
+        live::NAME,
+        &[
+            ENVOY_GATEWAY,
+            ENVOY,
+            FILTER,
+            PROGRAMS,
+            CRANE,
+            Need::UserNamespace,
+        ],
+        live::requests_go_to_the_host_that_has_their_key,
     ),
 ];
 
@@ -102,11 +118,18 @@ fn carry_out(document: &mut Value, operation: &Value) {
     .unwrap();
 }
 
+/// With this folder where pods have certificates mounted.
+fn placed(folder: &Path, config: &Value) -> Value {
+    let mut text = config.to_string();
+    for mounted in ["/etc/weir/", "/etc/weir-tls/"] {
+        text = text.replace(mounted, &format!("{}/", folder.display()));
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
 fn with_certificates(folder: &TempDir, config: &Value) -> Value {
     certificate::write(folder.path(), ["tls.crt", "tls.key", "ca.crt"]);
-    let text = config.to_string();
-    let place = folder.path().to_str().unwrap();
-    serde_json::from_str(&text.replace("/etc/weir/", &format!("{place}/"))).unwrap()
+    placed(folder.path(), config)
 }
 
 fn envoy_takes_what_the_patches_make() {

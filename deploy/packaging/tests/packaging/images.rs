@@ -10,7 +10,7 @@ use weir_packaging::program::{self, User};
 use weir_packaging::{Image, Papers, Parts, digest, filter, layout};
 
 use crate::Test;
-use crate::needs::{self, CRANE, FILTER, Need, PROGRAMS, WASM_FETCH};
+use crate::needs::{self, CRANE, FILTER, Need, PROGRAMS};
 use crate::registry::Registry;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -25,18 +25,14 @@ pub(crate) const TESTS: &[Test] = &[
         archives_are_valid,
     ),
     (
-        "envoy_gateways_fetcher_takes_the_filter_out_of_both_variants",
-        &[CRANE, FILTER, WASM_FETCH],
-        the_fetcher_takes_both,
-    ),
-    (
         "images_of_programs_have_all_that_they_need_to_run",
         &[PROGRAMS, Need::UserNamespace],
         the_programs_run,
     ),
 ];
 
-fn variants(module: &[u8]) -> [(&'static str, Image); 2] {
+/// Of the filter, with names.
+pub(crate) fn variants(module: &[u8]) -> [(&'static str, Image); 2] {
     [
         (
             "compat",
@@ -90,20 +86,6 @@ fn archives_are_valid() {
         .output()
         .unwrap();
     assert!(!output.status.success(), "a broken archive was found valid");
-}
-
-fn the_fetcher_takes_both() {
-    let folder = TempDir::new().unwrap();
-    let registry = Registry::start();
-    let module = fs::read(FILTER.path()).unwrap();
-    for (name, image) in variants(&module) {
-        let reference = registry.push(&image, name, folder.path());
-        let output = needs::succeed(WASM_FETCH.command().arg(&reference));
-        assert!(output.stdout == module, "{name}: other bytes came out");
-        let said = String::from_utf8_lossy(&output.stderr);
-        let sum = image.manifest().digest();
-        assert!(said.contains(sum.trim_start_matches("sha256:")), "{said}");
-    }
 }
 
 /// In a root that holds nothing but the image's files, each program starts and finds a configuration good.

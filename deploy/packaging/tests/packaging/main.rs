@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What users install, held against its real readers: images against registries' clients and Istio's own fetcher,
-//! manifests against kustomize and the published schemas, snippets of Envoy's configuration against Envoy, units
-//! against systemd-analyze.
+//! What users install, held against its real readers: images against registries' clients, manifests against kustomize
+//! and the published schemas, snippets of Envoy's configuration against Envoy and Envoy Gateway, units against
+//! systemd-analyze.
 //!
 //! Each test names what it needs; `cargo xtask packaging` and `cargo xtask test` set it. Where something is missing
 //! the test is reported as ignored.
 
+mod apart;
 mod certificate;
 mod chart;
 mod envoy;
 mod envoy_gateway;
+mod host;
 mod images;
 mod istio;
 mod kubernetes;

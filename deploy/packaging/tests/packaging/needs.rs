@@ -20,7 +20,7 @@ pub(crate) const FILTER: Need = Need::Variable("WEIR_FILTER_WASM");
 /// Of weir-control and weir-governor.
 pub(crate) const PROGRAMS: Need = Need::Variable("WEIR_BIN_DIR");
 pub(crate) const CRANE: Need = Need::Variable("WEIR_CRANE");
-pub(crate) const WASM_FETCH: Need = Need::Variable("WEIR_WASM_FETCH");
+pub(crate) const ENVOY_GATEWAY: Need = Need::Variable("WEIR_ENVOY_GATEWAY");
 pub(crate) const KUSTOMIZE: Need = Need::Variable("WEIR_KUSTOMIZE");
 pub(crate) const HELM: Need = Need::Variable("WEIR_HELM");
 pub(crate) const KUBECTL_VALIDATE: Need = Need::Variable("WEIR_KUBECTL_VALIDATE");

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use weir_packaging::digest;
 
 use crate::Test;
+use crate::apart::{self, PREPARED};
 use crate::envoy;
 use crate::needs::{self, ENVOY, Need, RELEASE, SYSTEMD_ANALYZE};
 
@@ -342,14 +343,11 @@ fn the_guide_is_true() {
     let script = blocks(&guide, "Ten minutes");
     assert!(script.contains("weirctl doctor"), "{script}");
     let file = folder.path().join("guide.sh");
-    // Envoys of one machine meet in /dev/shm.
-    let prepared = "mount -t tmpfs tmpfs /dev/shm\nip link set lo up\n";
-    fs::write(&file, format!("{prepared}{script}")).unwrap();
+    fs::write(&file, format!("{PREPARED}{script}")).unwrap();
 
     let path = std::env::var("PATH").unwrap();
-    let output = Command::new("timeout")
-        .args([PATIENCE, "unshare", "--user", "--map-root-user", "--net"])
-        .args(["--mount", "--pid", "--fork", "--kill-child", "bash", "-e"])
+    let output = apart::command(PATIENCE)
+        .args(["bash", "-e"])
         .arg(&file)
         .env("PATH", format!("{}:{path}", programs.display()))
         .current_dir(&downloads)
