@@ -3,9 +3,9 @@
 //! take minutes to build.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::build_filter;
 use crate::tools;
@@ -90,8 +90,16 @@ pub(crate) fn are_all(readers: &[(&'static str, PathBuf)]) -> bool {
 
 /// Tests by their names, of which there must be some.
 pub(crate) fn played(mut command: Command) -> Result<()> {
-    let said = command.captured()?;
+    // What failed, and why, is in the output.
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("starting {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
+    ensure!(
+        output.status.success(),
+        "tests ended with {}",
+        output.status
+    );
     ensure!(
         said.contains("test result: ok.") && !said.contains(" 0 passed"),
         "no test was played"
