@@ -18,6 +18,8 @@ pub struct Package {
     pub name: &'static str,
     /// As Cargo writes it.
     pub version: String,
+    /// The architecture that its programs are for, in Rust's words.
+    pub arch: &'static str,
     /// In one line.
     pub summary: &'static str,
     /// What is said below that, a line each.
@@ -36,10 +38,14 @@ impl Package {
     /// As Debian names such files.
     ///
     /// # Errors
-    /// There is no Debian for this machine's architecture.
+    /// There is no Debian for the architecture.
     pub fn file_name(&self) -> Result<String> {
         let version = version(&self.version);
-        Ok(format!("{}_{version}_{}.deb", self.name, architecture()?))
+        Ok(format!(
+            "{}_{version}_{}.deb",
+            self.name,
+            architecture(self.arch)?
+        ))
     }
 
     /// Packs it into a folder, and returns its path. No file is of later than this time, in seconds since 1970.
@@ -99,7 +105,7 @@ impl Package {
              Installed-Size: {}\nDepends: {}\nSection: net\nPriority: optional\nDescription: {}\n{description}",
             self.name,
             version(&self.version),
-            architecture()?,
+            architecture(self.arch)?,
             self.files.size().div_ceil(1024),
             self.depends,
             self.summary
@@ -107,7 +113,7 @@ impl Package {
     }
 }
 
-/// The libraries that a program of this machine's Rust wants of Debian: the C library that has every symbol.
+/// The libraries that a program of Rust wants of Debian: the C library that has every symbol.
 ///
 /// # Errors
 /// It names no version of the C library: it is static, or no program.
@@ -136,8 +142,8 @@ fn version(cargo: &str) -> String {
     cargo.replacen('-', "~", 1)
 }
 
-fn architecture() -> Result<&'static str> {
-    Ok(match std::env::consts::ARCH {
+fn architecture(arch: &str) -> Result<&'static str> {
+    Ok(match arch {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => bail!("no package is made for {other}"),
@@ -154,6 +160,7 @@ mod tests {
         Package {
             name: "x",
             version: "1.0.0-rc.1".to_owned(),
+            arch: "aarch64",
             summary: "An example",
             description: &["of two", "lines"],
             depends: "libc6 (>= 2.34)".to_owned(),
@@ -165,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_version_before_a_release_sorts_before_it() {
-        assert!(package().file_name().unwrap().starts_with("x_1.0.0~rc.1_"));
+        assert_eq!(package().file_name().unwrap(), "x_1.0.0~rc.1_arm64.deb");
     }
 
     #[test]

@@ -52,28 +52,40 @@ pub fn papers(
     Ok(Papers::of(name, version, &bytes, parts, &libraries))
 }
 
-/// Packs a program that was built for this machine.
+/// Packs a program that was built for this machine, or a static one that was built for the architecture `arch`, in
+/// Rust's words.
 ///
 /// # Errors
 /// A file cannot be read, or the loader does not find a library.
-pub fn image(program: &Path, user: User, papers: &Papers, version: &str) -> Result<Image> {
+pub fn image(
+    program: &Path,
+    arch: &str,
+    user: User,
+    papers: &Papers,
+    version: &str,
+) -> Result<Image> {
     let name = name(program)?;
     let place = format!("usr/bin/{name}");
     let mut layer = Layer::default();
     layer.add(&place, 0o755, read(program)?)?;
-    for library in libraries(program)? {
+    let doc = Path::new("usr/share/doc").join(name);
+    let libraries = libraries(program)?;
+    if libraries.is_empty() {
+        layer.add(doc.join("musl.txt"), 0o644, MUSL.into())?;
+    }
+    for library in libraries {
         // Where the loader looks for it, whatever links lead there.
         layer.add(library.strip_prefix("/")?, 0o755, read(&library)?)?;
     }
     let authorities = authorities::pem().into_bytes();
     layer.add(authorities::FILE, 0o644, authorities)?;
-    papers.add(Path::new("usr/share/doc").join(name), &mut layer)?;
+    papers.add(doc, &mut layer)?;
     let user = match user {
         User::Nobody => NOBODY,
         User::Root => "0:0",
     };
     let run = json!({ "Entrypoint": [format!("/{place}")], "User": user });
-    Image::container(platform()?, &run, &layer, annotations(name, version))
+    Image::container(platform(arch)?, &run, &layer, annotations(name, version))
 }
 
 fn name(path: &Path) -> Result<&str> {
@@ -123,8 +135,8 @@ fn parse(line: &str) -> Result<Option<PathBuf>> {
     Ok(path.starts_with('/').then(|| path.into()))
 }
 
-fn platform() -> Result<Platform> {
-    let architecture = match std::env::consts::ARCH {
+fn platform(arch: &str) -> Result<Platform> {
+    let architecture = match arch {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => bail!("no image is made for {other}"),

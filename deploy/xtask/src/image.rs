@@ -3,6 +3,7 @@
 
 use std::env::consts::ARCH;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use weir_packaging::program::{self, User};
@@ -29,26 +30,45 @@ pub(crate) struct Args {
 /// Built together for images and releases: another choice has other features, and other bytes.
 pub(crate) const BUILT: [&str; 3] = ["weir-control", "weir-governor", "weirctl"];
 
+/// Those of them that have an image, and whom they run as there.
+pub(crate) const PROGRAMS: [(&str, User); 2] = [
+    ("weir-control", User::Nobody),
+    ("weir-governor", User::Root),
+];
+
 /// An image and what is said of it.
 pub(crate) struct Made {
     pub(crate) name: &'static str,
     pub(crate) image: Image,
     papers: Papers,
-    /// For machines of the architecture that it was built on.
-    is_of_machine: bool,
+    /// The architecture of the machines that it is for, in Rust's words; none for all.
+    arch: Option<&'static str>,
 }
 
 impl Made {
+    /// Of a program that was built for this machine, or of a static one for an architecture.
+    pub(crate) fn program(
+        (name, user): (&'static str, User),
+        program: &Path,
+        arch: &'static str,
+        papers: Papers,
+    ) -> Result<Self> {
+        Ok(Self {
+            name,
+            image: program::image(program, arch, user, &papers, VERSION)?,
+            papers,
+            arch: Some(arch),
+        })
+    }
+
     pub(crate) fn tagged(&self) -> String {
         format!("{}:{VERSION}", self.name)
     }
 
     /// After the version in a file's name.
     pub(crate) fn machine(&self) -> String {
-        match self.is_of_machine {
-            true => format!("-{ARCH}"),
-            false => String::new(),
-        }
+        let arch = self.arch.map(|arch| format!("-{arch}"));
+        arch.unwrap_or_default()
     }
 }
 
@@ -77,19 +97,11 @@ pub(crate) fn all(workspace: &Workspace) -> Result<Vec<Made>> {
     let mut made = filters(workspace)?;
     let host = rustc::version(workspace, "host")?;
     let [control, governor, _] = workspace.build_release(BUILT)?;
-    for (name, program, user) in [
-        ("weir-control", control, User::Nobody),
-        ("weir-governor", governor, User::Root),
-    ] {
-        let parts = parts::of(workspace, name, &host)?;
+    for (named, program) in PROGRAMS.into_iter().zip([control, governor]) {
+        let parts = parts::of(workspace, named.0, &host)?;
         let libraries = program::libraries(&program)?;
         let papers = program::papers(&program, &libraries, &parts, VERSION)?;
-        made.push(Made {
-            name,
-            image: program::image(&program, user, &papers, VERSION)?,
-            papers,
-            is_of_machine: true,
-        });
+        made.push(Made::program(named, &program, ARCH, papers)?);
     }
     Ok(made)
 }
@@ -107,7 +119,7 @@ fn filters(workspace: &Workspace) -> Result<Vec<Made>> {
         name,
         image,
         papers: papers.clone(),
-        is_of_machine: false,
+        arch: None,
     });
     Ok(made.into())
 }

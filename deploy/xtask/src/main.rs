@@ -35,6 +35,7 @@ mod remap;
 mod rustc;
 mod sizes;
 mod test;
+mod toolchain;
 mod tools;
 mod twice;
 mod workspace;

@@ -4,7 +4,7 @@
 //! ```text
 //! build ─┬─ libweir_native.so ──────────────────────────────┐
 //!        ├─ weir_filter.wasm ────────┬─> archive (.tar.gz) ──┐
-//!        ├─ programs: musl, glibc ───┼─> debian (.deb) ──────┼─> SHA256SUMS ─> signature
+//!        ├─ programs of each machine ┼─> debian (.deb) ──────┼─> SHA256SUMS ─> signature
 //!        └─ manuals, completions ────┴─> image (.oci.tar) ───┘        ^
 //!                                                 provenance.json ────┘
 //! ```
@@ -26,11 +26,12 @@ use weir_packaging::provenance::{self, Build};
 use weir_packaging::{digest, layout};
 use weir_stage::command::Run;
 
-use crate::image;
+use crate::image::{self, Made};
 use crate::packaging;
 use crate::release::build::Built;
 use crate::release::source::Source;
 use crate::rustc;
+use crate::toolchain::Toolchain;
 use crate::tools::{self, Temporary};
 use crate::workspace::Workspace;
 
@@ -82,6 +83,12 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         .args(["--test", "packaging", "--", "release"])
         .env("WEIR_ENVOY", envoy)
         .env("WEIR_RELEASE", &out);
+    if let Some(toolchain) = Toolchain::arm64(workspace)? {
+        let emulator = tools::program(workspace, tools::ARM64_EMULATOR)?;
+        command
+            .env(tools::variable(tools::ARM64_EMULATOR), emulator)
+            .env("QEMU_LD_PREFIX", toolchain.root());
+    }
     packaging::played(command)
 }
 
@@ -103,7 +110,7 @@ fn write(workspace: &Workspace, source: &Source, built: &Built, out: &Path) -> R
         let file = out.join(name);
         fs::write(&file, bytes).with_context(|| format!("writing {}", file.display()))
     };
-    for programs in [&built.musl, &built.glibc] {
+    for programs in built.programs() {
         let (name, archive) = archive::of(workspace, built, programs, source.time)?;
         keep(&name, &archive)?;
         for program in &programs.all {
@@ -117,14 +124,25 @@ fn write(workspace: &Workspace, source: &Source, built: &Built, out: &Path) -> R
     keep(&format!("{module}.wasm.sha256"), sum.as_bytes())?;
     let sbom = built.module_papers.sbom();
     keep(&format!("{module}.cdx.json"), sbom.as_bytes())?;
-    let (native, target) = (&built.native, built.glibc.short());
+    let (native, target) = (&built.native, built.own.glibc.short());
     let name = format!("{}-{VERSION}-{target}", native.name);
     keep(&format!("{name}.so"), &native.bytes)?;
     keep(&format!("{name}.cdx.json"), native.papers.sbom().as_bytes())?;
-    for package in debian::packages(workspace, built)? {
-        package.write(out, source.time)?;
+    for machine in built.machines() {
+        for package in debian::packages(workspace, built, machine)? {
+            package.write(out, source.time)?;
+        }
     }
-    for made in image::all(workspace)? {
+    let mut images = image::all(workspace)?;
+    // This machine's have what its loader finds; no loader here finds anything for arm64.
+    if let Some(machine) = &built.arm64 {
+        for named in image::PROGRAMS {
+            let program = machine.musl.find(named.0)?;
+            let papers = program.papers.clone();
+            images.push(Made::program(named, &program.file, machine.arch, papers)?);
+        }
+    }
+    for made in images {
         let file = out.join(format!("{}-{VERSION}{}.oci.tar", made.name, made.machine()));
         layout::archive(&made.image, &made.tagged(), &file)?;
     }

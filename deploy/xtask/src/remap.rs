@@ -25,9 +25,20 @@ struct Names(Vec<(PathBuf, String)>);
 
 /// Makes a `cargo build` forget where it ran.
 pub(crate) fn apply(workspace: &Workspace, target: &Path, command: &mut Command) -> Result<()> {
+    apply_with(workspace, target, &[], command)
+}
+
+/// The same, with other flags of rustc: Cargo takes them from one place alone.
+pub(crate) fn apply_with(
+    workspace: &Workspace,
+    target: &Path,
+    flags: &[String],
+    command: &mut Command,
+) -> Result<()> {
     let names = Names::of(workspace, target)?;
+    let flags: Vec<String> = names.rust_flags().chain(flags.iter().cloned()).collect();
     command
-        .env("CARGO_ENCODED_RUSTFLAGS", names.rust_flags())
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join(SEPARATOR))
         // What the crate `cc` compiles of ring, in C and in assembly.
         .env("CFLAGS", names.c_flags())
         .env("CC_SHELL_ESCAPED_FLAGS", "1");
@@ -58,9 +69,8 @@ impl Names {
         Ok(Self(names))
     }
 
-    fn rust_flags(&self) -> String {
-        let flags = self.flags("--remap-path-prefix=");
-        flags.collect::<Vec<_>>().join(SEPARATOR)
+    fn rust_flags(&self) -> impl Iterator<Item = String> {
+        self.flags("--remap-path-prefix=")
     }
 
     fn c_flags(&self) -> String {
@@ -107,8 +117,11 @@ mod tests {
             ("/home/o'neil".into(), "/crates".into()),
         ]);
         assert_eq!(
-            names.rust_flags(),
-            "--remap-path-prefix=/home/a b/weir=/weir\u{1f}--remap-path-prefix=/home/o'neil=/crates"
+            names.rust_flags().collect::<Vec<_>>(),
+            [
+                "--remap-path-prefix=/home/a b/weir=/weir",
+                "--remap-path-prefix=/home/o'neil=/crates"
+            ]
         );
         assert_eq!(
             names.c_flags(),

@@ -59,6 +59,10 @@ pub(crate) const XDS_CLIENT: &str = "xds-client";
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
+/// Compiles C for arm64, and links.
+pub(crate) const ARM64_COMPILER: &str = "aarch64-linux-gnu-gcc";
+/// Runs programs of arm64.
+pub(crate) const ARM64_EMULATOR: &str = "qemu-aarch64-static";
 /// Holds dependencies against `deny.toml`.
 pub(crate) const CARGO_DENY: &str = "cargo-deny";
 /// Changes code to see whether tests notice.
@@ -313,7 +317,7 @@ fn list(workspace: &Workspace) -> Result<()> {
                 (&*debian.version, state)
             }
         };
-        println!("{:<17} {version:<8} {state}", tool.name);
+        println!("{:<21} {version:<8} {state}", tool.name);
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use weir_stage::command::{Run, describe};
 
 use crate::remap;
+use crate::toolchain::Toolchain;
 use crate::tools;
 
 /// The checkout that the commands work on. All paths are absolute.
@@ -73,21 +74,23 @@ impl Workspace {
         Ok(packages.map(|name| folder.join(name)))
     }
 
-    /// The same for a target whose C library is linked into them: musl.
-    pub(crate) fn build_static<const N: usize>(
+    /// The same for a target of another C library, musl, or of another machine.
+    pub(crate) fn build_for<const N: usize>(
         &self,
         target: &str,
+        toolchain: &Toolchain,
         packages: [&str; N],
     ) -> Result<[PathBuf; N]> {
         tools::install_rust_target(self, target)?;
-        // C and assembly of ring call no more of a C library than every one has, so that a compiler for another one
-        // does. But its headers may call functions that are its own in place of those.
-        let of = target.replace('-', "_");
-        let mut command = self.release()?;
-        command
-            .args(["--target", target])
-            .env(format!("CC_{of}"), "cc")
-            .env(format!("CFLAGS_{of}"), "-U_FORTIFY_SOURCE");
+        let mut command = self.release(&toolchain.link_flags())?;
+        toolchain.apply(target, &mut command)?;
+        if target.ends_with("musl") {
+            // C and assembly of ring call no more of a C library than every one has, so that a compiler for another
+            // one does. But its headers may call functions that are its own in place of those.
+            let of = target.replace('-', "_");
+            command.env(format!("CFLAGS_{of}"), "-U_FORTIFY_SOURCE");
+        }
+        command.args(["--target", target]);
         for package in packages {
             command.args(["--package", package]);
         }
@@ -96,11 +99,11 @@ impl Workspace {
         Ok(packages.map(|name| folder.join(name)))
     }
 
-    /// `cargo build` of what is shipped.
-    fn release(&self) -> Result<Command> {
+    /// `cargo build` of what is shipped, with these flags of rustc.
+    fn release(&self, flags: &[String]) -> Result<Command> {
         let mut command = self.cargo();
         command.args(["build", "--bins", "--release"]);
-        remap::apply(self, &self.target, &mut command)?;
+        remap::apply_with(self, &self.target, flags, &mut command)?;
         Ok(command)
     }
 
@@ -130,7 +133,7 @@ impl Workspace {
             command.args(["build", "--bins"]);
             ("debug", command)
         } else {
-            ("release", self.release()?)
+            ("release", self.release(&[])?)
         };
         for package in packages {
             command.args(["--package", package]);

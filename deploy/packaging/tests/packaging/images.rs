@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Images as registries' clients and meshes see them.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use weir_packaging::program::{self, User};
 use weir_packaging::{Image, Papers, Parts, digest, filter, layout};
@@ -111,7 +113,7 @@ fn the_programs_run() {
         let program = PROGRAMS.path().join(name);
         let libraries = program::libraries(&program).unwrap();
         let papers = program::papers(&program, &libraries, &Parts::default(), "0.1.0").unwrap();
-        let image = program::image(&program, User::Nobody, &papers, "0.1.0").unwrap();
+        let image = program::image(&program, ARCH, User::Nobody, &papers, "0.1.0").unwrap();
         let (layout_folder, root) = (folder.path().join("layout"), folder.path().join("root"));
         layout::write(&image, name, &layout_folder).unwrap();
         fs::create_dir(&root).unwrap();
@@ -137,8 +139,19 @@ fn the_programs_run() {
     }
 }
 
+/// The configuration of the only image in a layout.
+pub(crate) fn config_of(layout: &Path) -> Value {
+    let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let blob = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().unwrap();
+        read(&layout.join("blobs").join(digest.replace(':', "/")))
+    };
+    let index = read(&layout.join("index.json"));
+    blob(&blob(&index["manifests"][0])["config"])
+}
+
 /// The largest blob.
-fn layer_of(layout: &Path) -> PathBuf {
+pub(crate) fn layer_of(layout: &Path) -> PathBuf {
     let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();
     let size = |path: &PathBuf| fs::metadata(path).unwrap().len();
     blobs

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         kubernetes::TESTS,
         patch::TESTS,
         release::TESTS,
+        release::arm64::TESTS,
         systemd::TESTS,
     ];
     let trial = |(name, needed, run): &Test| {

@@ -28,6 +28,10 @@ pub(crate) const KUBECTL_VALIDATE: Need = Need::Variable("WEIR_KUBECTL_VALIDATE"
 pub(crate) const CRDS: Need = Need::Variable("WEIR_CRDS");
 /// The folder of a release, which `cargo xtask test --only release` makes.
 pub(crate) const RELEASE: Need = Need::Variable("WEIR_RELEASE");
+/// Runs programs of arm64.
+pub(crate) const EMULATOR: Need = Need::Variable("WEIR_QEMU_AARCH64_STATIC");
+/// Where the emulator finds arm64's C library, and looks for it by this variable.
+pub(crate) const ARM64_ROOT: Need = Need::Variable("QEMU_LD_PREFIX");
 pub(crate) const SYSTEMD_ANALYZE: Need = Need::Program("systemd-analyze");
 
 impl Need {

@@ -2,6 +2,9 @@
 //! A release as whoever downloads it sees it: its sums and signature, its packages, and its own guide, followed word by
 //! word with nothing but its files.
 
+pub(crate) mod arm64;
+mod machine;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,6 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_packaging::digest;
 
+use self::machine::Machine;
 use crate::Test;
 use crate::apart::{self, PREPARED};
 use crate::envoy;
@@ -31,12 +35,12 @@ pub(crate) const TESTS: &[Test] = &[
     (
         "static_programs_of_a_release_run_where_nothing_else_is",
         &[RELEASE, Need::UserNamespace],
-        static_programs_run,
+        || static_programs_run(&Machine::own()),
     ),
     (
         "debian_packages_of_a_release_have_programs_settings_and_manuals",
         &[RELEASE],
-        debian_packages_are_whole,
+        || debian_packages_are_whole(&Machine::own()),
     ),
     (
         "systemd_knows_every_word_of_the_units_in_debian_packages",
@@ -84,18 +88,32 @@ fn file(begins: &str, ends: &str) -> PathBuf {
     RELEASE.path().join(name)
 }
 
-/// The folder that an archive has.
-fn unpacked(ends: &str, into: &Path) -> PathBuf {
+/// The archive with a machine's static programs.
+fn archive(machine: &Machine) -> PathBuf {
+    file("weir-", &format!("-{}-linux-musl.tar.gz", machine.arch))
+}
+
+fn unpack(archive: &Path, into: &Path) {
+    fs::create_dir_all(into).unwrap();
     let mut tar = Command::new("tar");
-    needs::succeed(tar.arg("-xzf").arg(file("weir-", ends)).arg("-C").arg(into));
+    needs::succeed(tar.arg("-xf").arg(archive).arg("-C").arg(into));
+}
+
+/// The folder that it has.
+fn unpacked(machine: &Machine, into: &Path) -> PathBuf {
+    unpack(&archive(machine), into);
     let names = names(into);
     assert_eq!(names.len(), 1, "{names:?}");
     into.join(names.first().unwrap())
 }
 
-fn installed(package: &str, into: &Path) {
+fn package(name: &str, machine: &Machine) -> PathBuf {
+    file(name, &format!("_{}.deb", machine.debian()))
+}
+
+fn installed(name: &str, machine: &Machine, into: &Path) {
     let mut dpkg = Command::new("dpkg-deb");
-    needs::succeed(dpkg.arg("-x").arg(file(package, ".deb")).arg(into));
+    needs::succeed(dpkg.arg("-x").arg(package(name, machine)).arg(into));
 }
 
 fn every_file_has_its_sum() {
@@ -153,9 +171,9 @@ fn the_signature_is_good() {
     assert!(!verifies(&other));
 }
 
-fn static_programs_run() {
+fn static_programs_run(machine: &Machine) {
     let folder = TempDir::new().unwrap();
-    let root = unpacked("-linux-musl.tar.gz", folder.path());
+    let root = unpacked(machine, folder.path());
     for (program, arguments) in [
         ("weirctl", &["--version"][..]),
         (
@@ -167,18 +185,14 @@ fn static_programs_run() {
             &["run", "--check", "--config", "/etc/weir-governor.yaml"],
         ),
     ] {
-        let mut command = Command::new("unshare");
-        command
-            .args(["--user", "--map-root-user", "--root"])
-            .arg(&root)
-            .arg(format!("/bin/{program}"));
+        let mut command = machine.alone(&root, &format!("/bin/{program}"));
         needs::succeed(command.args(arguments));
     }
 }
 
-fn debian_packages_are_whole() {
+fn debian_packages_are_whole(machine: &Machine) {
     let folder = TempDir::new().unwrap();
-    for (package, programs, check) in [
+    for (name, programs, check) in [
         (
             "weir-control",
             &["weir-control", "weirctl"][..],
@@ -186,10 +200,11 @@ fn debian_packages_are_whole() {
         ),
         ("weir-governor", &["weir-governor"], &["run", "--check"]),
     ] {
-        let root = folder.path().join(package);
-        installed(package, &root);
+        let root = folder.path().join(name);
+        installed(name, machine, &root);
+        let command = |program: &str| machine.command(&root.join("usr/bin").join(program));
         for program in programs {
-            needs::succeed(Command::new(root.join("usr/bin").join(program)).arg("--version"));
+            needs::succeed(command(program).arg("--version"));
             for manual in [
                 format!("usr/share/man/man1/{program}.1.gz"),
                 format!("usr/share/doc/{program}/copyright"),
@@ -199,21 +214,25 @@ fn debian_packages_are_whole() {
                 assert!(root.join(&manual).is_file(), "{manual}");
             }
         }
-        let settings = format!("/etc/weir/{package}.yaml");
-        let mut checked = Command::new(root.join("usr/bin").join(package));
+        let settings = format!("/etc/weir/{name}.yaml");
         let place = root.join(settings.trim_start_matches('/'));
-        needs::succeed(checked.args(check).arg("--config").arg(place));
+        needs::succeed(command(name).args(check).arg("--config").arg(place));
 
         let said = |field: &str| {
             let mut command = Command::new("dpkg-deb");
-            command.arg(field).arg(file(package, ".deb"));
+            command.arg(field).arg(package(name, machine));
             String::from_utf8(needs::succeed(&mut command).stdout).unwrap()
         };
-        assert!(said("--info").contains("Depends: libc6 (>= 2."));
+        let info = said("--info");
+        assert!(info.contains("Depends: libc6 (>= 2."), "{info}");
+        assert!(
+            info.contains(&format!("Architecture: {}\n", machine.debian())),
+            "{info}"
+        );
         let mut kept = Command::new("dpkg-deb");
         let kept = needs::succeed(
             kept.arg("--info")
-                .arg(file(package, ".deb"))
+                .arg(package(name, machine))
                 .arg("conffiles"),
         );
         assert_eq!(
@@ -235,7 +254,7 @@ fn systemd_knows_the_units() {
     let folder = TempDir::new().unwrap();
     for package in ["weir-control", "weir-governor"] {
         let root = folder.path().join(package);
-        installed(package, &root);
+        installed(package, &Machine::own(), &root);
         let name = format!("{package}.service");
         let unit = root.join("usr/lib/systemd/system").join(&name);
         let text = fs::read_to_string(&unit).unwrap();
@@ -260,7 +279,7 @@ fn systemd_knows_the_units() {
 
 fn manual_pages_are_good() {
     let folder = TempDir::new().unwrap();
-    let root = unpacked("-linux-musl.tar.gz", folder.path()).join("man");
+    let root = unpacked(&Machine::own(), folder.path()).join("man");
     let pages = names(&root);
     for page in ["weir-control.1", "weir-governor.1", "weirctl.1"] {
         assert!(pages.contains(page), "{pages:?}");
@@ -332,10 +351,7 @@ fn the_guide_is_true() {
     let (downloads, programs) = (folder.path().join("downloads"), folder.path().join("bin"));
     fs::create_dir(&downloads).unwrap();
     fs::create_dir(&programs).unwrap();
-    for file in [
-        file("weir-", "-linux-musl.tar.gz"),
-        RELEASE.path().join(SUMS),
-    ] {
+    for file in [archive(&Machine::own()), RELEASE.path().join(SUMS)] {
         fs::copy(&file, downloads.join(file.file_name().unwrap())).unwrap();
     }
     symlink(ENVOY.path(), programs.join("envoy")).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a release is packed from: the filter in both of its shells, the programs for two C libraries, their manuals.
+//! What a release is packed from: the filter in both of its shells, the programs for two C libraries and each
+//! architecture, their manuals.
 
-use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +15,7 @@ use crate::build_filter;
 use crate::image;
 use crate::parts;
 use crate::rustc;
+use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 /// A part of `rustc`'s own: what it links static programs with.
@@ -33,6 +34,16 @@ pub(super) struct Built {
     pub(super) native: Program,
     /// Manual pages in `man`, completions in `completions`.
     pub(super) manuals: PathBuf,
+    /// This machine's.
+    pub(super) own: Machine,
+    /// Built here, too, unless this machine's are.
+    pub(super) arm64: Option<Machine>,
+}
+
+/// Programs for one architecture.
+pub(super) struct Machine {
+    /// In Rust's words.
+    pub(super) arch: &'static str,
     pub(super) glibc: Programs,
     pub(super) musl: Programs,
 }
@@ -46,38 +57,80 @@ pub(super) struct Programs {
 /// Without names of its functions, which take half of a file.
 pub(super) struct Program {
     pub(super) name: &'static str,
+    /// Where it is.
+    pub(super) file: PathBuf,
     pub(super) bytes: Vec<u8>,
     pub(super) papers: Papers,
 }
 
 impl Built {
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+        // Before what takes minutes: it may be missing.
+        let toolchain = Toolchain::arm64(workspace)?;
         let module = build_filter::run(workspace)?;
         let module = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
         let parts = parts::of(workspace, "weir-filter", build_filter::TARGET)?;
-        let musl = format!("{ARCH}-unknown-linux-musl");
-        let [control, governor, ctl, manuals] = workspace.build_static(&musl, STATIC)?;
-        let libc = rustc::sysroot(workspace)?.join(format!("lib/rustlib/{musl}/{MUSL}"));
-        let host = rustc::version(workspace, "host")?;
-        let built = workspace.build_release(image::BUILT)?;
+        let arm64 = toolchain.map(|toolchain| Machine::other(workspace, &toolchain));
+        let arm64 = arm64.transpose()?;
+        let (own, manuals) = Machine::own(workspace)?;
         let native = build_filter::native(workspace)?;
+        let host = &own.glibc.target;
         Ok(Self {
-            native: Program::of("libweir_native", &native, "weir-native", (workspace, &host))?,
+            native: Program::of("libweir_native", &native, "weir-native", (workspace, host))?,
             module_papers: filter::papers(&module, &parts, VERSION),
             module,
             manuals: written(workspace, &manuals)?,
-            musl: Programs::of(workspace, musl, [control, governor, ctl], &[libc])?,
-            // The C library is the system's, and not in an archive or package.
-            glibc: Programs::of(workspace, host, built, &[])?,
+            arm64,
+            own,
         })
     }
 
-    pub(super) fn targets(&self) -> Vec<String> {
-        let native = [&self.glibc, &self.musl].map(|programs| programs.target.clone());
-        let mut targets = native.to_vec();
-        targets.push(build_filter::TARGET.to_owned());
-        targets
+    pub(super) fn machines(&self) -> impl Iterator<Item = &Machine> {
+        [&self.own].into_iter().chain(&self.arm64)
     }
+
+    /// Each architecture's, for each C library.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Programs> {
+        let of = self.machines();
+        of.flat_map(|machine| [&machine.glibc, &machine.musl])
+    }
+
+    pub(super) fn targets(&self) -> Vec<String> {
+        let programs = self.programs().map(|programs| programs.target.clone());
+        programs.chain([build_filter::TARGET.to_owned()]).collect()
+    }
+}
+
+impl Machine {
+    /// This one, with the program that writes manuals.
+    fn own(workspace: &Workspace) -> Result<(Self, PathBuf)> {
+        let toolchain = Toolchain::own();
+        let target = musl(&toolchain);
+        let [control, governor, ctl, manuals] = workspace.build_for(&target, &toolchain, STATIC)?;
+        let musl = Programs::musl(workspace, &toolchain, [control, governor, ctl])?;
+        let host = rustc::version(workspace, "host")?;
+        let built = workspace.build_release(image::BUILT)?;
+        let glibc = Programs::of(workspace, &toolchain, host, built, &[])?;
+        let arch = toolchain.arch;
+        Ok((Self { arch, glibc, musl }, manuals))
+    }
+
+    fn other(workspace: &Workspace, toolchain: &Toolchain) -> Result<Self> {
+        let build = |target: &str| workspace.build_for(target, toolchain, image::BUILT);
+        let built = build(&musl(toolchain))?;
+        let musl = Programs::musl(workspace, toolchain, built)?;
+        let gnu = format!("{}-unknown-linux-gnu", toolchain.arch);
+        let built = build(&gnu)?;
+        Ok(Self {
+            arch: toolchain.arch,
+            glibc: Programs::of(workspace, toolchain, gnu, built, &[])?,
+            musl,
+        })
+    }
+}
+
+fn musl(toolchain: &Toolchain) -> String {
+    format!("{}-unknown-linux-musl", toolchain.arch)
 }
 
 impl Program {
@@ -91,6 +144,7 @@ impl Program {
         let parts = parts::of(workspace, package, target)?;
         Ok(Self {
             name,
+            file: file.to_owned(),
             bytes: fs::read(file).with_context(|| format!("reading {}", file.display()))?,
             papers: program::papers(file, &[], &parts, VERSION)?,
         })
@@ -98,8 +152,21 @@ impl Program {
 }
 
 impl Programs {
+    fn musl<const N: usize>(
+        workspace: &Workspace,
+        toolchain: &Toolchain,
+        built: [PathBuf; N],
+    ) -> Result<Self> {
+        let target = musl(toolchain);
+        let libc = rustc::sysroot(workspace)?.join(format!("lib/rustlib/{target}/{MUSL}"));
+        Self::of(workspace, toolchain, target, built, &[libc])
+    }
+
+    /// Those that were built, with libraries that are in them. A C library of the system is not in an archive or
+    /// package.
     fn of<const N: usize>(
         workspace: &Workspace,
+        toolchain: &Toolchain,
         target: String,
         built: [PathBuf; N],
         libraries: &[PathBuf],
@@ -108,7 +175,8 @@ impl Programs {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let of = |(name, built): (&'static str, PathBuf)| {
             let file = folder.join(name);
-            Command::new("strip")
+            toolchain
+                .strip()?
                 .args(["--strip-all", "-o"])
                 .args([&file, &built])
                 .captured()?;
@@ -117,6 +185,7 @@ impl Programs {
             let papers = program::papers(&file, libraries, &parts, VERSION)?;
             Ok(Program {
                 name,
+                file,
                 bytes,
                 papers,
             })

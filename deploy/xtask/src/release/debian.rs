@@ -12,7 +12,7 @@ use weir_packaging::{Layer, gzip};
 
 use super::VERSION;
 use super::archive::{files, read};
-use super::build::Built;
+use super::build::{Built, Machine};
 use crate::workspace::Workspace;
 
 const COPYRIGHT: &str = "\
@@ -74,8 +74,14 @@ const GOVERNOR: Files = &[
     ),
 ];
 
-pub(super) fn packages(workspace: &Workspace, built: &Built) -> Result<[Package; 2]> {
-    let mut control = layer(workspace, built, &["weir-control", "weirctl"], CONTROL)?;
+/// For one architecture.
+pub(super) fn packages(
+    workspace: &Workspace,
+    built: &Built,
+    machine: &Machine,
+) -> Result<[Package; 2]> {
+    let layer = |programs: &[&str], own: Files| layer(workspace, built, machine, programs, own);
+    let mut control = layer(&["weir-control", "weirctl"], CONTROL)?;
     let module = "usr/share/weir/weir_filter.wasm";
     control.add(module, 0o644, built.module.clone())?;
     let notices = "usr/share/doc/weir-control/weir_filter.wasm";
@@ -84,12 +90,13 @@ pub(super) fn packages(workspace: &Workspace, built: &Built) -> Result<[Package;
         Package {
             name: "weir-control",
             version: VERSION.to_owned(),
+            arch: machine.arch,
             summary: "control plane of Weir, its command line and its Envoy filter",
             description: &[
                 "weir-control gathers load and cache contents of hosts and pushes them to Envoy",
                 "sidecars, where a WebAssembly filter chooses the host of every request.",
             ],
-            depends: depends(built, &["weir-control", "weirctl"])?,
+            depends: depends(machine, &["weir-control", "weirctl"])?,
             files: control,
             settings: &["etc/weir/weir-control.yaml"],
             scripts: scripts("weir-control.service"),
@@ -97,13 +104,14 @@ pub(super) fn packages(workspace: &Workspace, built: &Built) -> Result<[Package;
         Package {
             name: "weir-governor",
             version: VERSION.to_owned(),
+            arch: machine.arch,
             summary: "node governor of Weir: core frequencies, and cores for batch jobs",
             description: &[
                 "weir-governor sets core frequencies by what the service runs, divides cores",
                 "between the service and batch jobs, and puts back what it found.",
             ],
-            depends: depends(built, &["weir-governor"])?,
-            files: layer(workspace, built, &["weir-governor"], GOVERNOR)?,
+            depends: depends(machine, &["weir-governor"])?,
+            files: layer(&["weir-governor"], GOVERNOR)?,
             settings: &["etc/weir/weir-governor.yaml"],
             scripts: scripts("weir-governor.service"),
         },
@@ -111,13 +119,19 @@ pub(super) fn packages(workspace: &Workspace, built: &Built) -> Result<[Package;
 }
 
 /// With the manuals and papers of programs, of which the first has the package's name.
-fn layer(workspace: &Workspace, built: &Built, programs: &[&str], own: Files) -> Result<Layer> {
+fn layer(
+    workspace: &Workspace,
+    built: &Built,
+    machine: &Machine,
+    programs: &[&str],
+    own: Files,
+) -> Result<Layer> {
     let mut layer = Layer::default();
     for (from, to) in own {
         layer.add(to, 0o644, read(&workspace.root.join(from))?)?;
     }
     for name in programs {
-        let program = built.glibc.find(name)?;
+        let program = machine.glibc.find(name)?;
         let place = Path::new("usr/bin").join(name);
         layer.add(place, 0o755, program.bytes.clone())?;
         let doc = Path::new("usr/share/doc").join(name);
@@ -158,10 +172,10 @@ fn manuals(built: &Built, program: &str, layer: &mut Layer) -> Result<()> {
 }
 
 /// The newest of what they want.
-fn depends(built: &Built, programs: &[&str]) -> Result<String> {
+fn depends(machine: &Machine, programs: &[&str]) -> Result<String> {
     let mut bytes = Vec::new();
     for name in programs {
-        bytes.extend_from_slice(&built.glibc.find(name)?.bytes);
+        bytes.extend_from_slice(&machine.glibc.find(name)?.bytes);
     }
     deb::libraries(&bytes)
 }
