@@ -290,9 +290,10 @@ impl Seams {
         }
         let (found, objects) = watch::channel(attached.objects.clone());
         let (judged, verdicts) = watch::channel(attached.verdicts.clone());
-        if let Some(policies) = attached.base.policies.clone() {
-            let tell = policies::tell(policies.access.clone(), verdicts, roles(), updates());
-            tasks.start("policies", policies::follow(policies, found));
+        if attached.base.policies.is_some() {
+            let written = || self.written.clone();
+            let tell = policies::tell(verdicts, written(), roles(), updates());
+            tasks.start("policies", policies::follow(written(), found));
             tasks.start("status", tell);
         }
         let watcher = sources::file::watch(path, attached, objects, judged, written, updates());

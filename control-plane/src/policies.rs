@@ -23,14 +23,14 @@ use anyhow::Context;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
-use weir_fleet::poll::PollError;
+use weir_fleet::poll::{Fault, PollError};
 
 use crate::config::{Access, Config, Error, Files, Loaded, Policies, policy};
 use crate::kube::follower::{Follower, WATCH};
 use crate::kube::questions::Questions;
 use crate::sources::discovery::{Patience, cut};
 use attach::{Attachments, Refused, Verdict};
-use object::{Namespace, Objects};
+use object::{Id, Namespace, Objects};
 
 pub(crate) use tell::tell;
 
@@ -78,16 +78,15 @@ impl Attached {
     /// With these policies. Whether that makes another configuration: a status that was written does not.
     pub(crate) fn renew(&mut self, objects: Objects) -> bool {
         let (config, verdicts) = self.attachments.attach(&self.base, &objects);
+        let said = |verdict: &Verdict| verdict.refused.as_ref().map(Refused::to_string);
+        let before = self.verdicts.iter().map(|it| (it.object.id(), said(it)));
+        let before: BTreeMap<Id, Option<String>> = before.collect();
         for verdict in &verdicts {
-            let before = self
-                .verdicts
-                .iter()
-                .find(|it| it.object.id() == verdict.object.id());
-            let said = |verdict: &Verdict| verdict.refused.as_ref().map(Refused::to_string);
+            let id = verdict.object.id();
             if let Some(why) =
-                said(verdict).filter(|why| before.and_then(said).as_ref() != Some(why))
+                said(verdict).filter(|why| before.get(&id) != Some(&Some(why.clone())))
             {
-                warn!(policy = %verdict.object.id(), why, "a WeirPolicy is refused");
+                warn!(policy = %id, why, "a WeirPolicy is refused");
             }
         }
         let same = self.config.clusters.len() == config.clusters.len()
@@ -113,22 +112,30 @@ pub fn read(id: &str, spec: &[u8]) -> Result<Vec<String>, Error> {
         reason: cut(&error.to_string()),
     })?;
     let namespace = id.split('/').next().unwrap_or_default();
-    let read = policy::read(id, namespace, &spec, &Access::Pod);
-    Ok(read.clusters?.into_iter().map(|(name, _)| name).collect())
+    let clusters = policy::read(id, namespace, Some(&spec), &Access::Pod)?;
+    Ok(clusters.into_iter().map(|(name, _)| name).collect())
 }
 
+/// Those of all namespaces, but for one that cannot be read whatever is tried: its owners keep nobody else from theirs.
 async fn list(policies: &Policies) -> Result<Objects, PollError> {
     let answer = Patience::default().answer;
     let mut all = Objects::new();
     for namespace in &policies.namespaces {
         let questions = Questions::new(&policies.access, &path(namespace), answer)?;
-        all.extend(of(&questions.list::<Namespace>().await?.kept));
+        match questions.list::<Namespace>().await {
+            Ok(found) => all.extend(of(&found.kept)),
+            Err(error) if matches!(error.fault, Fault::Denied | Fault::TooLarge) => {
+                let error = error.to_string();
+                warn!(namespace, error, "its WeirPolicies are not known");
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(all)
 }
 
 fn of(namespace: &Namespace) -> Objects {
-    let objects = namespace.0.values();
+    let objects = namespace.all.values();
     objects
         .map(|object| (object.id(), object.clone()))
         .collect()
@@ -138,41 +145,94 @@ fn path(namespace: &str) -> String {
     format!("/apis/weir.dev/v1alpha1/namespaces/{namespace}/weirpolicies")
 }
 
-/// Follows those of all namespaces for as long as the process lasts. What was known stays while the server is away.
-pub(crate) async fn follow(policies: Policies, objects: watch::Sender<Objects>) {
+/// Follows those of all namespaces for as long as the process lasts, asked as the newest configuration says. What was
+/// known stays while the server is away.
+pub(crate) async fn follow(
+    mut configs: watch::Receiver<Arc<Config>>,
+    objects: watch::Sender<Objects>,
+) {
     let (news, mut told) = mpsc::channel(NEWS_WAITING);
     let mut asking = JoinSet::new();
-    for namespace in policies.namespaces {
-        let follower = Follower {
-            access: policies.access.clone(),
-            path: path(&namespace),
-            patience: Patience::default(),
-            watch: WATCH,
-            tell: move |said: Result<&Namespace, PollError>| (namespace.clone(), said.map(of)),
-            news: news.clone(),
+    let (mut asked, mut failing) = (None, BTreeMap::new());
+    loop {
+        let newest = configs.borrow_and_update().policies.clone();
+        if let Some(policies) = newest.filter(|newest| asked.as_ref() != Some(newest)) {
+            asking.abort_all();
+            for follower in followers(&policies, &news) {
+                asking.spawn(follower);
+            }
+            asked = Some(policies);
+        }
+        let (namespace, said): (String, Result<Told, PollError>) = tokio::select! {
+            Some(told) = told.recv() => told,
+            Ok(()) = configs.changed() => continue,
+            else => return,
         };
-        asking.spawn(follower.run());
-    }
-    let mut failing: BTreeMap<String, String> = BTreeMap::new();
-    while let Some((namespace, said)) = told.recv().await {
-        match said {
-            Ok(newest) => {
-                if failing.remove(&namespace).is_some() {
-                    info!(namespace, "WeirPolicies are read again");
-                }
-                objects.send_if_modified(|all| {
-                    let before = all.clone();
-                    all.retain(|id, _| id.namespace != namespace);
-                    all.extend(newest);
-                    *all != before
-                });
+        let why = match said {
+            Ok(told) => {
+                objects.send_if_modified(|all| replace(all, &namespace, told.objects));
+                told.is_full
+                    .then(|| "there are more than are looked at".to_owned())
             }
-            Err(error) => {
-                let error = error.to_string();
-                if failing.insert(namespace.clone(), error.clone()).as_ref() != Some(&error) {
-                    warn!(namespace, error, "WeirPolicies stay as they were read last");
-                }
+            Err(error) => Some(error.to_string()),
+        };
+        let before = match &why {
+            Some(why) => failing.insert(namespace.clone(), why.clone()),
+            None => failing.remove(&namespace),
+        };
+        match why {
+            Some(why) if before.as_ref() != Some(&why) => {
+                warn!(
+                    namespace,
+                    why, "WeirPolicies stay as they were read last, or some do"
+                );
             }
+            None if before.is_some() => info!(namespace, "WeirPolicies are read again"),
+            _ => {}
         }
     }
+}
+
+/// Those of one namespace.
+struct Told {
+    objects: Objects,
+    is_full: bool,
+}
+
+fn followers(
+    policies: &Policies,
+    news: &mpsc::Sender<(String, Result<Told, PollError>)>,
+) -> Vec<impl Future<Output = ()> + Send + use<>> {
+    let follower = |namespace: &String| {
+        let path = path(namespace);
+        let namespace = namespace.clone();
+        let tell = move |said: Result<&Namespace, PollError>| {
+            let told = said.map(|kept| Told {
+                objects: of(kept),
+                is_full: kept.is_full,
+            });
+            (namespace.clone(), told)
+        };
+        Follower {
+            access: policies.access.clone(),
+            path,
+            patience: Patience::default(),
+            watch: WATCH,
+            tell,
+            news: news.clone(),
+        }
+        .run()
+    };
+    policies.namespaces.iter().map(follower).collect()
+}
+
+/// Whether that changes anything.
+fn replace(all: &mut Objects, namespace: &str, newest: Objects) -> bool {
+    let old = all.iter().filter(|(id, _)| id.namespace == namespace);
+    if old.eq(&newest) {
+        return false;
+    }
+    all.retain(|id, _| id.namespace != namespace);
+    all.extend(newest);
+    true
 }

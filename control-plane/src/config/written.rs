@@ -29,8 +29,11 @@ section! {
     /// Clusters that are [WeirPolicies](DESIGN.md#weirpolicies) in Kubernetes, beside those written here.
     Policies {
         /// Required. Those of which they count. A Role with `get`, `list` and `watch` of `weirpolicies` and `endpointslices`,
-        /// and `update` of `weirpolicies/status`, is needed in each. A change needs a restart
+        /// and `patch` of `weirpolicies/status`, is needed in each. A change needs a restart
         namespaces: Vec<Text>,
+        /// By which entries in their status are this weir-control's: another one for each of several that have the same
+        /// policies
+        controller_name: Option<Text>,
         /// As in a cluster's `kubernetes`
         kubeconfig: Option<Text>,
     }

@@ -18,6 +18,10 @@ pub(crate) trait Kept: Default {
     /// What a Role must allow to ask for them.
     const RIGHT: &'static str;
 
+    /// Objects of a page of a list. Of slices, a hundred endpoints each, which whoever writes them may make a thousand, of
+    /// half a KiB.
+    const PAGE: usize = 100;
+
     /// Its name and version.
     fn metadata(object: &Self::Object) -> &Metadata;
 
@@ -26,6 +30,11 @@ pub(crate) trait Kept: Default {
 
     /// One that is gone.
     fn remove(&mut self, name: &str);
+
+    /// Whether a list would bring more than is kept.
+    fn lacks_some(&self) -> bool {
+        false
+    }
 }
 
 /// Those that there are, at one version of the server's.
@@ -69,7 +78,10 @@ impl<K: Kept> Objects<K> {
                 let metadata = K::metadata(&object);
                 self.at(metadata);
                 self.kept.remove(&metadata.name);
-                Ok(Event::Changed)
+                match self.kept.lacks_some() {
+                    true => Ok(Event::Expired),
+                    false => Ok(Event::Changed),
+                }
             }
             Line::Bookmark(mark) => {
                 self.at(&mark.metadata);

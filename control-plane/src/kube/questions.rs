@@ -11,8 +11,6 @@ use crate::client::{Answer, Limits, Lines};
 use crate::config::Access;
 use crate::sources::consul::encoded;
 
-/// Objects of a page. Of slices, a hundred endpoints each, which whoever writes them may make a thousand, of half a KiB.
-const PAGE: usize = 100;
 /// A list that goes on for longer has no end.
 const MAX_PAGES: usize = 1000;
 /// Of a page.
@@ -44,7 +42,7 @@ impl Questions {
     pub(crate) async fn list<K: Kept>(&self) -> Result<Objects<K>, PollError> {
         let (mut objects, mut next) = (Objects::default(), String::new());
         for _ in 0..MAX_PAGES {
-            let path = format!("{}limit={PAGE}&continue={}", self.path, encoded(&next));
+            let path = format!("{}limit={}&continue={}", self.path, K::PAGE, encoded(&next));
             let limits = self.limits(MAX_BYTES);
             let answer = self
                 .caller

@@ -15,14 +15,12 @@ use serde_json::Value;
 
 use super::object::{Id, Object, Objects};
 use crate::config::policy::Clusters;
-use crate::config::{Access, Config, Error, Target, policy};
+use crate::config::{Access, Config, Error, policy};
 
 /// What came of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) object: Arc<Object>,
-    /// What its `targetRefs` name, as far as they can be read.
-    pub(crate) targets: Vec<Target>,
     pub(crate) refused: Option<Refused>,
     /// Those that it has in force, be it from before.
     pub(crate) clusters: Vec<String>,
@@ -35,13 +33,23 @@ pub(crate) enum Refused {
     Invalid(Error),
     /// Who else has the cluster.
     Conflicted(String),
+    /// Older policies of the namespace have as many clusters as it may have.
+    TooMany,
 }
+
+/// Clusters of one namespace's policies: each asks for its hosts by a connection of its own, and takes memory here and in
+/// sidecars.
+const MOST_CLUSTERS: usize = 256;
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(Error { field, reason, .. }) => write!(f, "{field}: {reason}"),
             Self::Conflicted(why) => f.write_str(why),
+            Self::TooMany => write!(
+                f,
+                "older WeirPolicies of this namespace have the {MOST_CLUSTERS} clusters that it may have"
+            ),
         }
     }
 }
@@ -54,14 +62,13 @@ pub(crate) struct Attachments(BTreeMap<Id, InForce>);
 struct InForce {
     /// Of the object: another one of that name is a new one.
     uid: String,
-    spec: Value,
+    spec: Option<Value>,
     access: Access,
     clusters: Clusters,
 }
 
 /// What one object says, and what is in force of it.
 struct Judged {
-    targets: Vec<Target>,
     refused: Option<Refused>,
     clusters: Clusters,
 }
@@ -82,16 +89,18 @@ impl Attachments {
         let written = base.clusters.keys();
         owners.extend(written.map(|name| (name.clone(), "weir-control.yaml".to_owned())));
         let mut verdicts = BTreeMap::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for object in oldest_first(objects) {
             let id = object.id();
-            let judged = self.judge(object, &settings.access, &owners);
+            let left = places.entry(id.namespace.clone()).or_insert(MOST_CLUSTERS);
+            let judged = self.judge(object, &settings.access, (&owners, *left));
+            *left -= judged.clusters.len();
             for (name, cluster) in &judged.clusters {
                 owners.insert(name.clone(), format!("WeirPolicy {id}"));
                 config.clusters.insert(name.clone(), cluster.clone());
             }
             let verdict = Verdict {
                 object: object.clone(),
-                targets: judged.targets,
                 refused: judged.refused,
                 clusters: judged.clusters.into_iter().map(|(name, _)| name).collect(),
             };
@@ -105,26 +114,27 @@ impl Attachments {
         &mut self,
         object: &Arc<Object>,
         access: &Access,
-        owners: &BTreeMap<String, String>,
+        (owners, left): (&BTreeMap<String, String>, usize),
     ) -> Judged {
         let id = object.id();
         let old = self.0.get(&id);
-        let same = old.filter(|old| old.spec == *object.spec() && old.access == *access);
-        let read = policy::read(&id.to_string(), &id.namespace, object.spec(), access);
+        let same = old.filter(|old| old.spec == object.spec && old.access == *access);
         let said = match same {
             // So that whoever asks for their hosts goes on.
             Some(old) => Ok(old.clusters.clone()),
-            None => read.clusters.map_err(Refused::Invalid),
+            None => policy::read(&id.to_string(), &id.namespace, object.spec.as_ref(), access)
+                .map_err(Refused::Invalid),
         };
         let said = said.and_then(|clusters| match taken(&clusters, owners) {
             Some(why) => Err(Refused::Conflicted(why)),
+            None if clusters.len() > left => Err(Refused::TooMany),
             None => Ok(clusters),
         });
         let (clusters, refused) = match said {
             Ok(clusters) => {
                 let in_force = InForce {
                     uid: object.metadata.uid.clone(),
-                    spec: object.spec().clone(),
+                    spec: object.spec.clone(),
                     access: access.clone(),
                     clusters: clusters.clone(),
                 };
@@ -133,15 +143,12 @@ impl Attachments {
             }
             Err(refused) => {
                 let old = old.map(|old| old.clusters.clone()).unwrap_or_default();
-                let old = Some(old).filter(|old| taken(old, owners).is_none());
+                let fits = |old: &Clusters| old.len() <= left && taken(old, owners).is_none();
+                let old = Some(old).filter(fits);
                 (old.unwrap_or_default(), Some(refused))
             }
         };
-        Judged {
-            targets: read.targets,
-            refused,
-            clusters,
-        }
+        Judged { refused, clusters }
     }
 }
 

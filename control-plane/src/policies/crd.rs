@@ -30,9 +30,10 @@ fn specs() -> [Value; 2] {
 fn seen() -> BTreeMap<String, Seen> {
     let mut seen = BTreeMap::new();
     for spec in specs() {
-        let (read, of_spec) =
-            weir_settings::observe(|| policy::read("shop/rules", "shop", &spec, &Access::Pod));
-        read.clusters.unwrap();
+        let (read, of_spec) = weir_settings::observe(|| {
+            policy::read("shop/rules", "shop", Some(&spec), &Access::Pod)
+        });
+        read.unwrap();
         seen.extend(of_spec.into_iter().map(|seen| (seen.name.clone(), seen)));
     }
     seen
@@ -121,7 +122,13 @@ fn spec() -> Value {
     targets["x-kubernetes-list-type"] = json!("atomic");
     let target = &mut targets["items"];
     target["required"] = json!(["group", "kind", "name"]);
-    target["properties"]["group"]["enum"] = json!(["", POOLS]);
+    let fields = &mut target["properties"];
+    fields["group"]["enum"] = json!(["", POOLS]);
+    // As weir-control reads them.
+    fields["name"]["maxLength"] = json!(63);
+    fields["name"]["pattern"] = json!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$");
+    fields["sectionName"]["maxLength"] = json!(63);
+    fields["sectionName"]["pattern"] = json!("^(?:[1-9][0-9]{0,4}|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$");
     root
 }
 

@@ -5,11 +5,8 @@ use serde_json::{Value, json};
 use weir_fleet::view::{ClusterView, View};
 
 use super::attach::{Refused, Verdict};
-use crate::config::policies::POOLS;
-use crate::config::{Target, policy};
-
-/// Whose entries in a status are ours.
-const CONTROLLER: &str = "weir.dev/weir-control";
+use super::object::Object;
+use crate::config::policy::{self, MOST_TARGETS};
 
 /// Bytes of a condition's message, of which the server takes 32 KiB.
 const LONGEST: usize = 1000;
@@ -22,34 +19,63 @@ struct Said {
     message: String,
 }
 
-/// The object with the status that it should have; none where it has it.
-pub(super) fn due(verdict: &Verdict, view: &View, now: &str) -> Option<Value> {
-    let known = &verdict.object.whole["status"]["ancestors"];
-    let known = known.as_array().map_or(&[][..], Vec::as_slice);
-    let (ours, others): (Vec<&Value>, Vec<&Value>) = known
+/// Bytes of a text of the spec that is shown in the status.
+const LONGEST_NAME: usize = 253;
+
+/// The patch that makes the object's status what it should be; none where it is, or where it is not known yet.
+pub(super) fn due(verdict: &Verdict, controller: &str, view: &View, now: &str) -> Option<Value> {
+    let object = &verdict.object;
+    let known = object.ancestors.as_ref()?;
+    let is_ours = |entry: &&Value| entry["controllerName"] == controller;
+    let ours: Vec<&Value> = known.iter().filter(is_ours).collect();
+    if verdict
+        .clusters
         .iter()
-        .partition(|entry| entry["controllerName"] == CONTROLLER);
-    let targets = verdict.targets.iter();
-    let wanted: Vec<Value> = targets.map(|target| entry(verdict, target, view)).collect();
-    let wanted: Vec<Value> = wanted.into_iter().map(|it| since(it, &ours, now)).collect();
+        .any(|name| is_unasked(view.clusters.get(name)))
+    {
+        return None;
+    }
+    let entry = |target: Value| since(entry(verdict, controller, target, view), &ours, now);
+    let wanted: Vec<Value> = targets(object).map(entry).collect();
     if ours.iter().copied().eq(&wanted) {
         return None;
     }
-    let all: Vec<Value> = others.into_iter().cloned().chain(wanted).collect();
-    let mut object = verdict.object.whole.clone();
-    object["status"] = json!({ "ancestors": all });
-    Some(object)
+    let others = known.iter().filter(|entry| !is_ours(entry)).cloned();
+    let all: Vec<Value> = others.chain(wanted).collect();
+    // The version: who has changed the object meanwhile has changed what this is about.
+    Some(json!({
+        "metadata": { "resourceVersion": object.metadata.resource_version },
+        "status": { "ancestors": all },
+    }))
 }
 
-fn entry(verdict: &Verdict, target: &Target, view: &View) -> Value {
+/// Nobody knows its hosts yet: after a start of weir-control, or of its lead.
+fn is_unasked(cluster: Option<&ClusterView>) -> bool {
+    let source = cluster.and_then(|cluster| cluster.sources.get("kubernetes"));
+    source.is_none_or(|source| source.error.is_none() && source.last_success_ms_ago.is_none())
+}
+
+/// What it says that it is about, good or not.
+fn targets(object: &Object) -> impl Iterator<Item = Value> {
+    let spec = object.spec.as_ref();
+    let all = spec.and_then(|spec| spec["targetRefs"].as_array());
+    let all = all.into_iter().flatten().take(MOST_TARGETS);
+    all.map(|target| {
+        let mut said = json!({});
+        for field in ["group", "kind", "name", "sectionName"] {
+            if let Some(text) = target[field].as_str() {
+                let end = text.floor_char_boundary(LONGEST_NAME);
+                said[field] = json!(text[..end]);
+            }
+        }
+        said
+    })
+}
+
+fn entry(verdict: &Verdict, controller: &str, target: Value, view: &View) -> Value {
     let metadata = &verdict.object.metadata;
-    let cluster = policy::cluster_of(target, &metadata.namespace);
-    let reference = match target {
-        Target::Service(name, port) => json!({
-            "group": "", "kind": "Service", "name": name, "sectionName": port.to_string(),
-        }),
-        Target::Pool(name) => json!({ "group": POOLS, "kind": "InferencePool", "name": name }),
-    };
+    let name = target["name"].as_str().unwrap_or_default();
+    let cluster = policy::cluster_of(name, &metadata.namespace);
     let in_force = verdict.clusters.contains(&cluster);
     let condition = |kind: &str, said: Said| {
         json!({
@@ -67,11 +93,7 @@ fn entry(verdict: &Verdict, target: &Target, view: &View) -> Value {
             programmed(in_force.then(|| view.clusters.get(&cluster)).flatten()),
         ),
     ];
-    json!({
-        "ancestorRef": reference,
-        "controllerName": CONTROLLER,
-        "conditions": conditions,
-    })
+    json!({ "ancestorRef": target, "controllerName": controller, "conditions": conditions })
 }
 
 fn accepted(verdict: &Verdict, cluster: &str) -> Said {
@@ -82,6 +104,7 @@ fn accepted(verdict: &Verdict, cluster: &str) -> Said {
     let reason = match refused {
         Refused::Invalid(_) => "Invalid",
         Refused::Conflicted(_) => "Conflicted",
+        Refused::TooMany => "TooMany",
     };
     let rest = match verdict.clusters.is_empty() {
         true => "",

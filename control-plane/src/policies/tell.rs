@@ -2,6 +2,7 @@
 //! Writes what came of policies to their status.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 use weir_fleet::poll::PollError;
 use weir_fleet::role::Role;
@@ -20,12 +21,18 @@ use super::attach::Verdict;
 use super::object::Id;
 use super::{path, status};
 use crate::client::Limits;
-use crate::config::Access;
+use crate::config::{Config, Policies};
 use crate::kube::{Caller, Status};
 use crate::news::News;
 
-/// Between two looks at whether a status says what is so: hosts come and go without a word of the object.
+/// Between two looks whether there is news of policies.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks without news until all are looked at: hosts come and go without a word of the object.
+const QUIET_LOOKS: u32 = 5;
+
+/// Between two writes to the same version of an object: what was written is on its way, or was refused.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// For an answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -34,31 +41,37 @@ const ANSWER: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 8 << 20;
 
 /// What a Role must allow.
-const RIGHT: &str = "update of weirpolicies/status in weir.dev";
+const RIGHT: &str = "patch of weirpolicies/status in weir.dev";
+
+/// When which version was written to.
+type Tried = BTreeMap<Id, (String, Instant)>;
 
 /// While this replica leads, until nobody has verdicts.
 pub(crate) async fn tell(
-    access: Access,
-    verdicts: watch::Receiver<Vec<Verdict>>,
+    mut verdicts: watch::Receiver<Vec<Verdict>>,
+    configs: watch::Receiver<Arc<Config>>,
     roles: watch::Receiver<Role>,
     updates: mpsc::Sender<News>,
 ) {
-    let mut failing = None;
-    // What was written, until the object comes back with it.
-    let mut written = BTreeMap::new();
-    while verdicts.has_changed().is_ok() {
+    let (mut failing, mut tried, mut quiet) = (None, Tried::new(), 0);
+    while let Ok(is_news) = verdicts.has_changed() {
         sleep(LOOK_EVERY).await;
-        if !roles.borrow().leads() {
+        quiet = if is_news { 0 } else { quiet + 1 };
+        let newest = verdicts.borrow_and_update().clone();
+        let is_due = quiet <= 1 || quiet % QUIET_LOOKS == 0;
+        let Some(policies) = configs.borrow().policies.clone() else {
+            continue;
+        };
+        if newest.is_empty() || !is_due || !roles.borrow().leads() {
             continue;
         }
-        let verdicts = verdicts.borrow().clone();
         let Some(view) = view(&updates).await else {
             return;
         };
-        let said = write_all(&access, &verdicts, &view, &mut written).await;
+        let said = write_all(&policies, &newest, &view, &mut tried).await;
         let said = said.err().map(|error| error.to_string());
         if let Some(error) = said.as_ref().filter(|_| said != failing) {
-            warn!(error, "the status of WeirPolicies is not written");
+            warn!(error, "the status of a WeirPolicy is not written");
         }
         failing = said;
     }
@@ -70,45 +83,51 @@ async fn view(updates: &mpsc::Sender<News>) -> Option<View> {
     answered.await.ok()
 }
 
+/// Writes what is due. The first that fails is told, and the others are written all the same.
 async fn write_all(
-    access: &Access,
+    policies: &Policies,
     verdicts: &[Verdict],
     view: &View,
-    written: &mut BTreeMap<Id, Value>,
+    tried: &mut Tried,
 ) -> Result<(), PollError> {
-    written.retain(|id, _| verdicts.iter().any(|verdict| verdict.object.id() == *id));
-    let mut caller = None;
+    tried.retain(|_, (_, at)| at.elapsed() < AGAIN);
+    let (now, mut caller, mut first) = (format!("{:.0}", Timestamp::now()), None, Ok(()));
     for verdict in verdicts {
-        let now = format!("{:.0}", Timestamp::now());
-        let Some(object) = status::due(verdict, view, &now) else {
+        let Some(patch) = status::due(verdict, &policies.controller_name, view, &now) else {
             continue;
         };
-        let id = verdict.object.id();
-        // Of the same version: it was written, and is on its way.
-        let version = &object["metadata"]["resourceVersion"];
-        if written.get(&id) == Some(version) {
+        let (id, version) = (
+            verdict.object.id(),
+            &verdict.object.metadata.resource_version,
+        );
+        if tried.get(&id).is_some_and(|(tried, _)| tried == version) {
             continue;
         }
+        tried.insert(id.clone(), (version.clone(), Instant::now()));
         let caller = match &caller {
             Some(caller) => caller,
-            None => caller.insert(Caller::new(access)?),
+            None => caller.insert(Caller::new(&policies.access)?),
         };
-        put(caller, &id, &object).await?;
-        written.insert(id, version.clone());
+        first = first.and(put(caller, &id, &patch).await);
     }
-    Ok(())
+    first
 }
 
-async fn put(caller: &Caller, id: &Id, object: &Value) -> Result<(), PollError> {
+async fn put(caller: &Caller, id: &Id, patch: &Value) -> Result<(), PollError> {
     let mut headers = caller.headers().await?;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/merge-patch+json"),
+    );
     let path = format!("{}/{}/status", path(&id.namespace), id.name);
     let limits = Limits {
         timeout: ANSWER,
         max_bytes: MAX_BYTES,
     };
-    let body = Bytes::from(object.to_string());
-    let answer = caller.http.send(Method::PUT, &path, headers, body, limits);
+    let body = Bytes::from(patch.to_string());
+    let answer = caller
+        .http
+        .send(Method::PATCH, &path, headers, body, limits);
     let answer = answer.await?;
     match answer.status {
         // Somebody else has written to it, or it is gone: the next look has it as it is then.

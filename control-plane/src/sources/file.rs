@@ -57,8 +57,11 @@ pub(crate) async fn watch(
         if is_news || newest != attached.objects {
             let is_another = attached.renew(newest);
             verdicts.send_replace(attached.verdicts.clone());
-            if is_news || is_another {
-                floor.read(attached.config.clone(), Instant::now());
+            let config = attached.config.clone();
+            match (is_news, is_another) {
+                (true, _) => floor.read(config, Instant::now()),
+                (false, true) => floor.beside(config, Instant::now()),
+                (false, false) => {}
             }
         }
         if let Some(config) = floor.settle(Instant::now()) {

@@ -46,6 +46,12 @@ impl Floor {
         (self.read, self.is_news) = (Some((config, now)), true);
     }
 
+    /// The files say the same, and clusters beside theirs are others: what is read for so long goes on.
+    pub fn beside(&mut self, config: Arc<Config>, now: Instant) {
+        let since = self.read.as_ref().map_or(now, |(_, since)| *since);
+        (self.read, self.is_news) = (Some((config, since)), true);
+    }
+
     /// The files cannot be read any more: what they said before is confirmed by nothing.
     pub fn spoiled(&mut self) {
         (self.read, self.is_news) = (None, false);
@@ -216,6 +222,20 @@ mod tests {
         assert_eq!(after(&mut floor, start, 60_000), None);
         floor.read(config(4, ""), start + Duration::from_secs(60));
         assert_eq!(after(&mut floor, start, 60_000), Some((4, false)));
+    }
+
+    #[test]
+    fn clusters_beside_those_of_the_files_do_not_make_a_list_wait_anew() {
+        let start = Instant::now() + START;
+        let mut floor = Floor::new(config(4, "shrink_after: 3s"));
+        floor.read(config(1, "shrink_after: 3s"), start);
+        assert_eq!(after(&mut floor, start, 0), Some((4, true)));
+        for second in 1..3 {
+            let now = start + second * LOOK_EVERY;
+            floor.beside(config(1, "shrink_after: 3s"), now);
+            assert_eq!(after(&mut floor, now, 0), Some((4, true)));
+        }
+        assert_eq!(after(&mut floor, start, 3_000), Some((1, false)));
     }
 
     #[test]

@@ -25,6 +25,20 @@ const POOLS: (&str, &str) = (
     "default",
 );
 
+const ROLE_TO_READ: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: { name: reads, namespace: NAMESPACE }
+rules:
+  - { apiGroups: [weir.dev], resources: [weirpolicies], verbs: [get, list, watch] }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: { name: reads, namespace: NAMESPACE }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: reads }
+subjects: [ { kind: ServiceAccount, name: weir-control, namespace: weir-system } ]
+"#;
+
 const PLACE: &str = "/apis/weir.dev/v1alpha1/namespaces/default/weirpolicies";
 
 struct World {
@@ -87,10 +101,14 @@ impl World {
     }
 
     async fn control(&self) -> Inside {
+        self.control_of("[default]").await
+    }
+
+    async fn control_of(&self, namespaces: &str) -> Inside {
         let token = self.cluster.token("weir-control").await;
         let kubeconfig = self.cluster.kube.kubeconfig_of(Path::new("token"));
         let free = "{ listen: \"127.0.0.1:0\" }";
-        let policies = "{ namespaces: [default], kubeconfig: kubeconfig }";
+        let policies = format!("{{ namespaces: {namespaces}, kubeconfig: kubeconfig }}");
         let text = format!("xds: {free}\nadmin: {free}\npolicies: {policies}\n");
         let files = [
             ("token", &token),
@@ -205,6 +223,33 @@ async fn a_policy_is_a_cluster_and_its_status_says_what_came_of_it() {
     let path = format!("{PLACE}/two");
     world.cluster.done(Method::DELETE, &path, "").await;
     cluster(&control, "no cluster", Value::is_null).await;
+}
+
+/// Its first letters come before the other's, so that it is asked and written first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_denies_keeps_no_other_from_its_clusters() {
+    let Some(world) = World::start().await else {
+        return;
+    };
+    let cluster = &world.cluster;
+    let namespaces = "/api/v1/namespaces";
+    for name in ["aaa", "bbb"] {
+        let namespace = json!({ "metadata": { "name": name } }).to_string();
+        cluster.done(Method::POST, namespaces, &namespace).await;
+    }
+    // Of this one policies may be read, and no status written.
+    let role = ROLE_TO_READ.replace("NAMESPACE", "bbb");
+    cluster.apply_role((&role, "bbb")).await;
+    let other = json!({ "apiVersion": "weir.dev/v1alpha1", "kind": "WeirPolicy", "metadata": { "name": "one" }, "spec": spec(json!({})) });
+    let place = "/apis/weir.dev/v1alpha1/namespaces/bbb/weirpolicies";
+    cluster.done(Method::POST, place, &other.to_string()).await;
+    world.write("one", &spec(json!({}))).await;
+    cluster.create(&slice(1, "ready")).await;
+    let control = world.control_of("[aaa, bbb, default]").await;
+    self::cluster(&control, "a cluster", |it| hosts(it) == ["10.1.0.1:8080"]).await;
+    world.says("one", "Accepted", "Programmed").await;
+    let page = control.page("/tables").await;
+    assert!(page["clusters"]["rules.bbb"].is_object(), "{page}");
 }
 
 /// With a label, as a kubelet tells of it.
@@ -393,6 +438,14 @@ async fn the_api_server_refuses_what_weir_control_would_refuse() {
         (
             target(json!({ "kind": "Gateway" })),
             "spec.targetRefs[0].kind",
+        ),
+        (
+            target(json!({ "name": "my.service" })),
+            "spec.targetRefs[0].name",
+        ),
+        (
+            target(json!({ "sectionName": "Http" })),
+            "spec.targetRefs[0].sectionName",
         ),
         (
             target(json!({ "group": "apps" })),

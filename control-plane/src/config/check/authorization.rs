@@ -71,8 +71,9 @@ fn rule(written: &written::Rule, config: &Config, scope: &Scope<'_>) -> Result<R
     }
     let names: BTreeSet<String> = list(clusters, &scope.section("clusters"), |text| {
         // One of a policy may come later.
-        let may_be = config.policies.is_some() || config.clusters.contains_key(text);
-        match text == "*" || may_be {
+        let policies = config.policies.as_ref();
+        let may_come = policies.is_some_and(|policies| policies.may_have(text));
+        match text == "*" || may_come || config.clusters.contains_key(text) {
             true => Ok(text.to_owned()),
             false => Err(format!("{text:?} is no cluster of this configuration")),
         }

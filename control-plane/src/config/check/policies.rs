@@ -14,12 +14,14 @@ use super::dns::port;
 use super::kubernetes::{access, label, service_port};
 use crate::config::policies::{POOLS, Policies, Target};
 use crate::config::{Access, Cluster, Error, Kubernetes, Registry, written};
+use crate::policies::object::LONGEST_SPEC;
 
 /// Of one policy: as many as its status has room for (gateway-api.sigs.k8s.io/geps/gep-713).
-const MOST_TARGETS: usize = 16;
+pub(crate) const MOST_TARGETS: usize = 16;
 
-/// Bytes of a `spec`: one of every field that there is takes a tenth.
-const LONGEST: usize = 64 << 10;
+/// Of a controller, by Gateway API (`GatewayController`): a domain and a path.
+const CONTROLLER: &str = "weir.dev/weir-control";
+const LONGEST_CONTROLLER: usize = 253;
 
 pub(super) fn policies(
     written: &written::Policies,
@@ -41,29 +43,50 @@ pub(super) fn policies(
     Ok(Policies {
         namespaces,
         access: access(&written.kubeconfig, scope, reader)?,
+        controller_name: scope.text(
+            &written.controller_name,
+            "controller_name",
+            CONTROLLER,
+            is_controller,
+            "a domain and a path, as in weir.dev/weir-control",
+        )?,
     })
+}
+
+fn is_controller(text: &str) -> bool {
+    let is = |c: char, more: &str| c.is_ascii_alphanumeric() || more.contains(c);
+    let parts = text.split_once('/');
+    text.len() <= LONGEST_CONTROLLER
+        && parts.is_some_and(|(domain, path)| {
+            !domain.is_empty()
+                && domain.chars().all(|c| is(c, "-."))
+                && !path.is_empty()
+                && path.chars().all(|c| is(c, "-._~/"))
+        })
 }
 
 /// By name.
 pub(crate) type Clusters = Vec<(String, Arc<Cluster>)>;
 
-/// What a policy says.
-pub(crate) struct Read {
-    /// As far as they could be read.
-    pub(crate) targets: Vec<Target>,
-    /// One for each target. `Access` says who asks for their hosts.
-    pub(crate) clusters: Result<Clusters, Error>,
-}
-
-/// Reads the `spec` of the policy `id` of this namespace.
-pub(crate) fn read(id: &str, namespace: &str, spec: &Value, access: &Access) -> Read {
+/// Reads the `spec` of the policy `id` of this namespace. `access` is who asks for hosts.
+pub(crate) fn read(
+    id: &str,
+    namespace: &str,
+    spec: Option<&Value>,
+    access: &Access,
+) -> Result<Clusters, Error> {
     let named = format!("WeirPolicy {id}");
     let file = Path::new(&named);
-    let mut targets = Vec::new();
-    let clusters = clusters(file, namespace, spec, access, &mut targets);
+    let scope = Scope::root(file).section("spec");
+    let clusters = match spec {
+        None => {
+            let reason = format!("longer than {LONGEST_SPEC} bytes");
+            Err(scope.refuse(&None, "", reason))
+        }
+        Some(spec) => clusters(file, namespace, spec, access),
+    };
     // What line it is in is of no use: the server has written it anew.
-    let clusters = clusters.map_err(|error| Error { line: 0, ..error });
-    Read { targets, clusters }
+    clusters.map_err(|error| Error { line: 0, ..error })
 }
 
 fn clusters(
@@ -71,27 +94,23 @@ fn clusters(
     namespace: &str,
     spec: &Value,
     access: &Access,
-    targets: &mut Vec<Target>,
 ) -> Result<Clusters, Error> {
     let scope = Scope::root(file).section("spec");
-    let text = spec.to_string();
-    if text.len() > LONGEST {
-        let reason = format!("longer than {LONGEST} bytes");
-        return Err(scope.refuse(&None, "", reason));
-    }
-    let written: written::WeirPolicy = weir_settings::yaml(file, text.into_bytes())?;
+    let written: written::WeirPolicy = weir_settings::yaml(file, spec.to_string().into_bytes())?;
     port(&written.metrics_port, "metrics_port", &scope)?;
     let refs = scope.section("targetRefs");
     if !(1..=MOST_TARGETS).contains(&written.targetRefs.len()) {
         let reason = format!("1 to {MOST_TARGETS} are needed");
         return Err(refs.refuse(&None, "", reason));
     }
+    let mut targets = Vec::new();
     for (index, written) in written.targetRefs.iter().enumerate() {
         targets.push(target(&written.value, &refs.item(index))?);
     }
     let mut clusters = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let name = cluster_of(target, namespace);
+        let (Target::Service(name, _) | Target::Pool(name)) = target;
+        let name = cluster_of(name, namespace);
         if clusters.iter().any(|(taken, _)| *taken == name) {
             let reason = format!("{name} is named twice");
             return Err(refs.item(index).refuse(&None, "name", reason));
@@ -105,9 +124,8 @@ fn clusters(
 }
 
 /// How the filter and rules know a target.
-pub(crate) fn cluster_of(target: &Target, namespace: &str) -> String {
-    let (Target::Service(name, _) | Target::Pool(name)) = target;
-    format!("{name}.{namespace}")
+pub(crate) fn cluster_of(target: &str, namespace: &str) -> String {
+    format!("{target}.{namespace}")
 }
 
 fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Target, Error> {

@@ -102,6 +102,23 @@ fn what_was_good_stays_until_something_better_is_written_or_the_object_is_gone()
     assert_eq!(verdicts[0].clusters, [""; 0]);
 }
 
+#[test]
+fn a_namespace_has_so_many_clusters_and_the_oldest_policies_have_them() {
+    let services: Vec<String> = (0..16).map(|number| format!("s{number}")).collect();
+    let objects = (0..20).map(|number: u8| {
+        let services: Vec<String> = services.iter().map(|it| format!("{it}-{number}")).collect();
+        let services: Vec<&str> = services.iter().map(String::as_str).collect();
+        object(&format!("p{number}"), number, &services, json!({}))
+    });
+    let (config, verdicts) = Attachments::default().attach(&base(), &objects.collect());
+    assert_eq!(config.clusters.len(), MOST_CLUSTERS + 1);
+    for verdict in verdicts {
+        let number: usize = verdict.object.metadata.name[1..].parse().unwrap();
+        let expected = (number >= MOST_CLUSTERS / 16).then_some(Refused::TooMany);
+        assert_eq!(verdict.refused, expected, "{number}");
+    }
+}
+
 proptest! {
     /// Whatever is written, deleted and written over, a cluster has one owner, and the verdicts are what is in force.
     #[test]
@@ -125,7 +142,7 @@ proptest! {
             owned.sort_unstable();
             prop_assert_eq!(names(&config), owned);
             for verdict in &verdicts {
-                prop_assert!(verdict.refused.is_some() || verdict.clusters.len() == verdict.targets.len());
+                prop_assert!(verdict.refused.is_some() || verdict.clusters.len() == 1);
             }
         }
     }

@@ -102,7 +102,11 @@ pub(super) async fn run(asker: Asker, name: &str) {
                     None => Ok(missing(&asker.settings, name)),
                 }
             }
-            Some(Err(error)) => Err(error),
+            // What comes next is told again, be it the same.
+            Some(Err(error)) => {
+                known = None;
+                Err(error)
+            }
         };
         if asker.news.send(asker.answered(said)).await.is_err() {
             return;

@@ -71,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $config "clusters" . -}}
 {{- end -}}
 {{- with .Values.control.policies.namespaces -}}
-{{- $_ := set $config "policies" (dict "namespaces" .) -}}
+{{- $_ := set $config "policies" (dict "namespaces" . "controller_name" (printf "weir.dev/%s/weir-control" $.Release.Namespace)) -}}
 {{- end -}}
 {{- if include "weir.isOfSeveral" . -}}
 {{- $_ := set $config "replicas" $replicas -}}

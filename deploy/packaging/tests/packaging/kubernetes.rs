@@ -218,7 +218,7 @@ fn weir_control_runs_as_nobody() {
     ]);
     let policies = json!([
         { "apiGroups": ["weir.dev"], "resources": ["weirpolicies"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": ["weir.dev"], "resources": ["weirpolicies/status"], "verbs": ["update"] },
+        { "apiGroups": ["weir.dev"], "resources": ["weirpolicies/status"], "verbs": ["patch"] },
     ]);
     for (overlay, allowed) in [
         ("overlays/standalone", &[][..]),

@@ -13,8 +13,8 @@ fn spec(more: Value) -> Value {
 }
 
 fn refusal(spec: &Value) -> String {
-    let read = read("shop/one", "shop", spec, &Access::Pod);
-    read.clusters.unwrap_err().to_string()
+    let read = read("shop/one", "shop", Some(spec), &Access::Pod);
+    read.unwrap_err().to_string()
 }
 
 #[test]
@@ -27,8 +27,7 @@ fn a_policy_is_a_cluster_for_each_of_its_services() {
     let second = json!({ "group": "", "kind": "Service", "name": "search", "sectionName": "8080" });
     let targets = spec["targetRefs"].as_array_mut().unwrap();
     targets.push(second);
-    let read = read("shop/one", "shop", &spec, &Access::Pod);
-    let clusters = read.clusters.unwrap();
+    let clusters = read("shop/one", "shop", Some(&spec), &Access::Pod).unwrap();
     let names: Vec<&str> = clusters.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["rules.shop", "search.shop"]);
     let ports = [ServicePort::Named("http".into()), ServicePort::Number(8080)];
@@ -58,7 +57,7 @@ fn pool(name: &str, more: Value) -> Value {
 #[test]
 fn a_pool_is_a_cluster_whose_hosts_it_selects() {
     let spec = json!({ "targetRefs": [pool("llama", json!({}))] });
-    let clusters = read("ml/one", "ml", &spec, &Access::Pod).clusters.unwrap();
+    let clusters = read("ml/one", "ml", Some(&spec), &Access::Pod).unwrap();
     let Some(Registry::Kubernetes(asked)) = &clusters[0].1.registry else {
         panic!("asked elsewhere");
     };
@@ -135,11 +134,18 @@ fn no_file_of_weir_controls_machine_is_read_for_a_policy() {
 }
 
 #[test]
-fn a_policy_of_any_length_is_not_read() {
-    let long = "a".repeat(LONGEST);
-    let refusal = refusal(&spec(json!({ "cache": { "path": long } })));
-    assert_eq!(
-        refusal,
-        "WeirPolicy shop/one: spec: longer than 65536 bytes"
-    );
+fn a_policy_that_is_too_long_to_be_kept_says_so() {
+    let refusal = read("shop/one", "shop", None, &Access::Pod).unwrap_err();
+    let said = "WeirPolicy shop/one: spec: longer than 65536 bytes";
+    assert_eq!(refusal.to_string(), said);
+}
+
+#[test]
+fn a_controller_has_a_domain_and_a_path() {
+    for good in ["weir.dev/weir-control", "a.example/b/c-d"] {
+        assert!(is_controller(good), "{good}");
+    }
+    for bad in ["", "weir.dev", "/a", "a/", "a b/c", "a/b c"] {
+        assert!(!is_controller(bad), "{bad}");
+    }
 }
