@@ -1094,6 +1094,27 @@ fn authorized(tls: bool, rest: &str) -> Result<Arc<Config>, String> {
 }
 
 #[test]
+fn a_rule_may_name_a_cluster_that_a_policy_may_bring_and_no_other_that_is_not_there() {
+    let with = |cluster: &str| {
+        let policies = "policies: { namespaces: [shop] }\n";
+        let rule = format!(
+            "authorization:\n- {{ identity: a, clusters: [\"{cluster}\"], what: [keys] }}\n"
+        );
+        authorized(true, &format!("{policies}{rule}"))
+    };
+    for good in ["r", "rules.shop", "*"] {
+        assert!(with(good).is_ok(), "{good}");
+    }
+    for bad in ["rules", "rules.shpo", "shop"] {
+        let said = with(bad).unwrap_err();
+        assert!(
+            said.contains("is no cluster of this configuration"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn every_refusal_of_a_rule_names_line_field_and_reason() {
     let rule = |fields: &str| format!("authorization:\n- {{ {fields} }}\n");
     for (fields, said) in [

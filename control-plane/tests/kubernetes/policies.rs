@@ -274,7 +274,7 @@ async fn pod(cluster: &Cluster, name: &str, ip: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_of_a_pool_has_the_pods_that_it_selects() {
-    let Some(world) = World::start().await else {
+    let Some(mut world) = World::start().await else {
         return;
     };
     let cluster = &world.cluster;
@@ -314,6 +314,13 @@ async fn a_policy_of_a_pool_has_the_pods_that_it_selects() {
         complaints.contains("has no InferencePool rules")
     };
     self::cluster(&control, "no pool", missing).await;
+    // What the API server says when it is there again counts, though it is the same.
+    let failed = |it: &Value| !it["sources"]["kubernetes"]["error"].is_null();
+    world.cluster.kube.kill().unwrap();
+    self::cluster(&control, "an error", failed).await;
+    world.cluster.kube.again().unwrap();
+    self::cluster(&control, "no error", |it| !failed(it) && missing(it)).await;
+    let cluster = &world.cluster;
     cluster.apply(&place, &pool("llama")).await;
     pod(cluster, "llama-1", "10.1.0.1").await;
     pod(cluster, "llama-2", "10.1.0.2").await;
