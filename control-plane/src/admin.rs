@@ -71,11 +71,8 @@ impl App {
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> News,
     ) -> Result<T, Response> {
-        let (answer, answered) = oneshot::channel();
-        let asked = self.updates.send(question(answer)).await;
         let gone = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
-        asked.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())
+        News::ask(&self.updates, question).await.ok_or_else(gone)
     }
 
     async fn view(&self) -> Result<View, Response> {

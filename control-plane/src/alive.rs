@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use weir_notify::Manager;
 
 use crate::news::News;
@@ -19,8 +19,7 @@ pub(crate) async fn is_alive(updates: &mpsc::Sender<News>) -> bool {
 
 /// Waits for the owner's answer; false where there is no owner any more.
 async fn answer(updates: &mpsc::Sender<News>) -> bool {
-    let (answer, answered) = oneshot::channel();
-    updates.send(News::Alive(answer)).await.is_ok() && answered.await.is_ok()
+    News::ask(updates, News::Alive).await.is_some()
 }
 
 /// Tells the service manager, each time that the owner has answered. Lasts as long as the process.

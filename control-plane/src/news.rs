@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use weir_fleet::Update;
 use weir_fleet::clients::ClientEvent;
 use weir_fleet::node::Row;
@@ -49,6 +49,18 @@ pub enum News {
     Receipts(u64, usize, oneshot::Sender<Vec<ReceiptView>>),
     /// A question for the figures of it, of at most so many.
     Glance(Most, oneshot::Sender<Glance>),
+}
+
+impl News {
+    /// What the state's owner answers to a question; none where it is gone.
+    pub(crate) async fn ask<T>(
+        updates: &mpsc::Sender<Self>,
+        question: impl FnOnce(oneshot::Sender<T>) -> Self,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        updates.send(question(answer)).await.ok()?;
+        answered.await.ok()
+    }
 }
 
 impl From<Update> for News {

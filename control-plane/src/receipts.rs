@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{info, warn};
 use weir_fleet::receipts::MOST;
 use weir_fleet::view::receipt::ReceiptView;
@@ -56,10 +56,7 @@ fn unix_ms() -> u64 {
 }
 
 async fn newer(updates: &mpsc::Sender<News>, after: u64) -> Option<Vec<ReceiptView>> {
-    let (answer, answered) = oneshot::channel();
-    let asked = News::Receipts(after, MOST, answer);
-    updates.send(asked).await.ok()?;
-    answered.await.ok()
+    News::ask(updates, |answer| News::Receipts(after, MOST, answer)).await
 }
 
 /// The newest file, and older ones by number.

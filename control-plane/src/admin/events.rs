@@ -19,7 +19,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
@@ -122,9 +122,8 @@ impl Clock {
             sidecars: if is_read { MOST.sidecars } else { 0 },
             ..MOST
         };
-        let (answer, glance) = oneshot::channel();
-        let asked = self.updates.send(News::Glance(most, answer)).await;
-        let Some(glance) = asked.ok().and(glance.await.ok()) else {
+        let question = |answer| News::Glance(most, answer);
+        let Some(glance) = News::ask(&self.updates, question).await else {
             return false;
         };
         let names = glance.clusters.keys();
