@@ -30,7 +30,7 @@ pub use crate::tls::Tls;
 pub use as_read::AsRead;
 pub(crate) use check::policies as policy;
 pub use discovery::DiscoveryLimits;
-pub use policies::{Policies, Target};
+pub use policies::Policies;
 pub use replicas::Replicas;
 pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;

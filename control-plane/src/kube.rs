@@ -6,13 +6,15 @@ pub(crate) mod follower;
 pub(crate) mod objects;
 pub(crate) mod questions;
 
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use weir_fleet::poll::{Fault, PollError};
 
-use crate::client::Client;
+use crate::client::{Answer, Client, Limits};
 use crate::config::{Access, Bearer};
 use crate::sources::discovery::cut;
 
@@ -32,6 +34,23 @@ impl Caller {
             http,
             bearer: api.bearer,
         })
+    }
+
+    /// The answer to a question with this body, if any, and what it is.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, &Value)>,
+        limits: Limits,
+    ) -> Result<Answer, PollError> {
+        let mut headers = self.headers().await?;
+        let mut bytes = Bytes::new();
+        if let Some((kind, object)) = body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            bytes = object.to_string().into();
+        }
+        self.http.send(method, path, headers, bytes, limits).await
     }
 
     /// Of a question, with the token of now.

@@ -265,7 +265,7 @@ impl Seams {
     fn gather(
         &self,
         path: PathBuf,
-        attached: Attached,
+        mut attached: Attached,
         written: watch::Sender<Arc<Config>>,
         contents: watch::Receiver<ByCluster>,
         kv_events: metrics::kv_events::KvEvents,
@@ -288,7 +288,7 @@ impl Seams {
         if let Some(files) = attached.config.receipts.clone() {
             tasks.start("receipts", receipts::keep(files, updates()));
         }
-        let (found, objects) = watch::channel(attached.objects.clone());
+        let (found, objects) = watch::channel(std::mem::take(&mut attached.objects));
         let (judged, verdicts) = watch::channel(attached.verdicts.clone());
         if attached.base.policies.is_some() {
             let written = || self.written.clone();

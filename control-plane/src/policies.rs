@@ -4,7 +4,7 @@
 //! ```text
 //!  API server ── Follower, one a namespace ──> Objects (watch) ──> file::watch ── attach (pure) ──> Config
 //!       ^                                                                 └─ Verdicts (watch)
-//!       └──────────────── PUT …/status ── tell ── status::due (pure) <────────┴── View
+//!       └──────────────── PATCH …/status ── tell ── status::due (pure) <────────┴── View
 //! ```
 //! Every replica follows them, so that whoever leads next knows them; the one that leads writes what came of them.
 
@@ -44,8 +44,9 @@ pub(crate) struct Attached {
     pub(crate) base: Arc<Config>,
     pub(crate) config: Arc<Config>,
     pub(crate) files: Files,
+    /// As they were when it began.
     pub(crate) objects: Objects,
-    pub(crate) attachments: Attachments,
+    attachments: Attachments,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -67,17 +68,18 @@ impl Attached {
             base: loaded.config.clone(),
             config: loaded.config,
             files: loaded.files,
-            objects: Objects::default(),
             attachments: Attachments::default(),
             verdicts: Vec::new(),
+            objects: Objects::default(),
         };
-        attached.renew(objects);
+        attached.renew(&objects);
+        attached.objects = objects;
         Ok(attached)
     }
 
     /// With these policies. Whether that makes another configuration: a status that was written does not.
-    pub(crate) fn renew(&mut self, objects: Objects) -> bool {
-        let (config, verdicts) = self.attachments.attach(&self.base, &objects);
+    pub(crate) fn renew(&mut self, objects: &Objects) -> bool {
+        let (config, verdicts) = self.attachments.attach(&self.base, objects);
         let said = |verdict: &Verdict| verdict.refused.as_ref().map(Refused::to_string);
         let before = self.verdicts.iter().map(|it| (it.object.id(), said(it)));
         let before: BTreeMap<Id, Option<String>> = before.collect();
@@ -95,7 +97,6 @@ impl Attached {
                 before.is_some_and(|before| Arc::ptr_eq(before, cluster))
             });
         (self.config, self.verdicts) = (Arc::new(config), verdicts);
-        self.objects = objects;
         !same
     }
 }

@@ -22,8 +22,5 @@ impl Policies {
     }
 }
 
-/// What a policy is about: an entry of its `targetRefs`, in the policy's namespace.
-pub use weir_fleet::settings::Backend as Target;
-
 /// The API group of InferencePools.
 pub(crate) const POOLS: &str = "inference.networking.k8s.io";

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use weir_fleet::poll::{Fault, PollError};
 
 use super::objects::{EXPIRED, Kept, Objects};
@@ -44,11 +45,7 @@ impl Questions {
         for _ in 0..MAX_PAGES {
             let path = format!("{}limit={}&continue={}", self.path, K::PAGE, encoded(&next));
             let limits = self.limits(MAX_BYTES);
-            let answer = self
-                .caller
-                .http
-                .get(&path, self.caller.headers().await?, limits)
-                .await?;
+            let answer = self.caller.send(Method::GET, &path, None, limits).await?;
             if !answer.status.is_success() {
                 return Err(refusal::<K>(&answer));
             }

@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::object::{Id, Object, Objects};
 use crate::config::policy::Clusters;
 use crate::config::{Access, Config, Error, policy};
@@ -60,16 +58,9 @@ pub(crate) struct Attachments(BTreeMap<Id, InForce>);
 
 #[derive(Debug)]
 struct InForce {
-    /// Of the object: another one of that name is a new one.
-    uid: String,
-    spec: Option<Value>,
+    /// As it was written when it was good.
+    object: Arc<Object>,
     access: Access,
-    clusters: Clusters,
-}
-
-/// What one object says, and what is in force of it.
-struct Judged {
-    refused: Option<Refused>,
     clusters: Clusters,
 }
 
@@ -82,7 +73,8 @@ impl Attachments {
         };
         let is_there = |id: &Id, old: &mut InForce| {
             let object = objects.get(id);
-            object.is_some_and(|object| object.metadata.uid == old.uid)
+            // Another object of that name is a new one.
+            object.is_some_and(|object| object.metadata.uid == old.object.metadata.uid)
         };
         self.0.retain(is_there);
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
@@ -93,48 +85,47 @@ impl Attachments {
         for object in oldest_first(objects) {
             let id = object.id();
             let left = places.entry(id.namespace.clone()).or_insert(MOST_CLUSTERS);
-            let judged = self.judge(object, &settings.access, (&owners, *left));
-            *left -= judged.clusters.len();
-            for (name, cluster) in &judged.clusters {
+            let (clusters, refused) = self.judge(object, &settings.access, (&owners, *left));
+            *left -= clusters.len();
+            for (name, cluster) in &clusters {
                 owners.insert(name.clone(), format!("WeirPolicy {id}"));
                 config.clusters.insert(name.clone(), cluster.clone());
             }
             let verdict = Verdict {
                 object: object.clone(),
-                refused: judged.refused,
-                clusters: judged.clusters.into_iter().map(|(name, _)| name).collect(),
+                refused,
+                clusters: clusters.into_iter().map(|(name, _)| name).collect(),
             };
             verdicts.insert(id, verdict);
         }
         (config, verdicts.into_values().collect())
     }
 
-    /// What is in force of an object, whom it is about, and why that is not what it says.
+    /// What is in force of an object, and why that is not what it says.
     fn judge(
         &mut self,
         object: &Arc<Object>,
         access: &Access,
         (owners, left): (&BTreeMap<String, String>, usize),
-    ) -> Judged {
+    ) -> (Clusters, Option<Refused>) {
         let id = object.id();
         let old = self.0.get(&id);
-        let same = old.filter(|old| old.spec == object.spec && old.access == *access);
+        let same = old.filter(|old| old.object.spec == object.spec && old.access == *access);
         let said = match same {
             // So that whoever asks for their hosts goes on.
             Some(old) => Ok(old.clusters.clone()),
             None => policy::read(&id.to_string(), &id.namespace, object.spec.as_ref(), access)
                 .map_err(Refused::Invalid),
         };
-        let said = said.and_then(|clusters| match taken(&clusters, owners) {
+        let fits = |clusters: &Clusters| match taken(clusters, owners) {
             Some(why) => Err(Refused::Conflicted(why)),
             None if clusters.len() > left => Err(Refused::TooMany),
-            None => Ok(clusters),
-        });
-        let (clusters, refused) = match said {
+            None => Ok(()),
+        };
+        match said.and_then(|clusters| fits(&clusters).map(|()| clusters)) {
             Ok(clusters) => {
                 let in_force = InForce {
-                    uid: object.metadata.uid.clone(),
-                    spec: object.spec.clone(),
+                    object: object.clone(),
                     access: access.clone(),
                     clusters: clusters.clone(),
                 };
@@ -142,13 +133,11 @@ impl Attachments {
                 (clusters, None)
             }
             Err(refused) => {
-                let old = old.map(|old| old.clusters.clone()).unwrap_or_default();
-                let fits = |old: &Clusters| old.len() <= left && taken(old, owners).is_none();
-                let old = Some(old).filter(fits);
-                (old.unwrap_or_default(), Some(refused))
+                let old = old.map(|old| &old.clusters);
+                let stays = old.filter(|clusters| fits(clusters).is_ok());
+                (stays.cloned().unwrap_or_default(), Some(refused))
             }
-        };
-        Judged { refused, clusters }
+        }
     }
 }
 
@@ -165,10 +154,7 @@ fn taken(clusters: &Clusters, owners: &BTreeMap<String, String>) -> Option<Strin
 fn oldest_first(objects: &Objects) -> Vec<&Arc<Object>> {
     let mut all: Vec<_> = objects.values().collect();
     // Stable: those of one second stay in the order of their names.
-    all.sort_by(|one, other| {
-        let age = |object: &Object| object.metadata.creation_timestamp.clone();
-        age(one).cmp(&age(other))
-    });
+    all.sort_by_key(|object| &object.metadata.creation_timestamp);
     all
 }
 

@@ -11,16 +11,15 @@ use crate::config::policy::{self, MOST_TARGETS};
 /// Bytes of a condition's message, of which the server takes 32 KiB.
 const LONGEST: usize = 1000;
 
+/// Bytes of a text of the spec that is shown in the status.
+const LONGEST_NAME: usize = 253;
+
 /// A condition's status, reason and message.
-#[derive(Debug, PartialEq)]
 struct Said {
     is: bool,
     reason: &'static str,
     message: String,
 }
-
-/// Bytes of a text of the spec that is shown in the status.
-const LONGEST_NAME: usize = 253;
 
 /// The patch that makes the object's status what it should be; none where it is, or where it is not known yet.
 pub(super) fn due(verdict: &Verdict, controller: &str, view: &View, now: &str) -> Option<Value> {

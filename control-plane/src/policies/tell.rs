@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 use weir_fleet::poll::PollError;
 use weir_fleet::role::Role;
@@ -25,11 +23,11 @@ use crate::config::{Config, Policies};
 use crate::kube::{Caller, Status};
 use crate::news::News;
 
-/// Between two looks whether there is news of policies.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Between two looks without news of policies: hosts come and go without a word of the object.
+const LOOK_EVERY: Duration = Duration::from_secs(4);
 
-/// Looks without news until all are looked at: hosts come and go without a word of the object.
-const QUIET_LOOKS: u32 = 5;
+/// After news of policies and before each look: meanwhile their hosts are asked for.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// Between two writes to the same version of an object: what was written is on its way, or was refused.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -53,19 +51,19 @@ pub(crate) async fn tell(
     roles: watch::Receiver<Role>,
     updates: mpsc::Sender<News>,
 ) {
-    let (mut failing, mut tried, mut quiet) = (None, Tried::new(), 0);
-    while let Ok(is_news) = verdicts.has_changed() {
-        sleep(LOOK_EVERY).await;
-        quiet = if is_news { 0 } else { quiet + 1 };
+    let (mut failing, mut tried) = (None, Tried::new());
+    loop {
+        if let Ok(Err(_)) = timeout(LOOK_EVERY, verdicts.changed()).await {
+            return;
+        }
+        sleep(SETTLE).await;
         let newest = verdicts.borrow_and_update().clone();
-        let is_due = quiet <= 1 || quiet % QUIET_LOOKS == 0;
-        let Some(policies) = configs.borrow().policies.clone() else {
+        let policies = configs.borrow().policies.clone();
+        let policies = policies.filter(|_| !newest.is_empty() && roles.borrow().leads());
+        let Some(policies) = policies else {
             continue;
         };
-        if newest.is_empty() || !is_due || !roles.borrow().leads() {
-            continue;
-        }
-        let Some(view) = view(&updates).await else {
+        let Some(view) = News::ask(&updates, News::View).await else {
             return;
         };
         let said = write_all(&policies, &newest, &view, &mut tried).await;
@@ -75,12 +73,6 @@ pub(crate) async fn tell(
         }
         failing = said;
     }
-}
-
-async fn view(updates: &mpsc::Sender<News>) -> Option<View> {
-    let (answer, answered) = oneshot::channel();
-    updates.send(News::View(answer)).await.ok()?;
-    answered.await.ok()
 }
 
 /// Writes what is due. The first that fails is told, and the others are written all the same.
@@ -114,21 +106,13 @@ async fn write_all(
 }
 
 async fn put(caller: &Caller, id: &Id, patch: &Value) -> Result<(), PollError> {
-    let mut headers = caller.headers().await?;
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/merge-patch+json"),
-    );
     let path = format!("{}/{}/status", path(&id.namespace), id.name);
     let limits = Limits {
         timeout: ANSWER,
         max_bytes: MAX_BYTES,
     };
-    let body = Bytes::from(patch.to_string());
-    let answer = caller
-        .http
-        .send(Method::PATCH, &path, headers, body, limits);
-    let answer = answer.await?;
+    let body = Some(("application/merge-patch+json", patch));
+    let answer = caller.send(Method::PATCH, &path, body, limits).await?;
     match answer.status {
         // Somebody else has written to it, or it is gone: the next look has it as it is then.
         StatusCode::CONFLICT | StatusCode::NOT_FOUND => Ok(()),

@@ -53,9 +53,9 @@ pub(crate) async fn watch(
         if !is_good {
             continue;
         }
-        let newest = objects.borrow_and_update().clone();
-        if is_news || newest != attached.objects {
-            let is_another = attached.renew(newest);
+        // Nobody follows any where there is no section `policies`.
+        if is_news || objects.has_changed().unwrap_or(false) {
+            let is_another = attached.renew(&objects.borrow_and_update());
             verdicts.send_replace(attached.verdicts.clone());
             let config = attached.config.clone();
             match (is_news, is_another) {

@@ -22,13 +22,9 @@ use super::consul::encoded;
 use super::discovery::{Answered, Found, Patience, Said};
 use crate::config::{Backend, Kubernetes, Registry};
 use crate::kube::follower::{Follower, WATCH};
+use crate::kube::objects::Kept;
 use crate::kube::questions::Questions;
 use slices::Slices;
-
-/// How patiently it asks, and how long one watch lasts.
-fn lasting() -> (Patience, Duration) {
-    (Patience::default(), WATCH)
-}
 
 /// Asks until nobody listens.
 pub(super) async fn run(
@@ -36,13 +32,12 @@ pub(super) async fn run(
     settings: Arc<Kubernetes>,
     news: mpsc::Sender<Answered>,
 ) {
-    let (patience, watch) = lasting();
     Asker {
         cluster,
         settings,
         news,
-        patience,
-        watch,
+        patience: Patience::default(),
+        watch: WATCH,
     }
     .run()
     .await;
@@ -50,15 +45,22 @@ pub(super) async fn run(
 
 /// Who is there. Also tries whether a watch is allowed.
 pub(super) async fn hosts(settings: &Kubernetes) -> Result<Found, PollError> {
-    let service = match &settings.backend {
-        Backend::Service(service, _) => service,
-        Backend::Pool(name) => return pool::hosts(settings, name).await,
-    };
-    let path = path(settings, service);
-    let questions = Questions::new(&settings.access, &path, lasting().0.answer)?;
-    let slices = questions.list::<Slices>().await?;
-    questions.watch(&slices, lasting().1).await?;
-    Ok(slices.kept.read(settings))
+    match &settings.backend {
+        Backend::Service(name, _) => {
+            let slices: Slices = asked_once(settings, &path(settings, name)).await?;
+            Ok(slices.read(settings))
+        }
+        Backend::Pool(name) => pool::hosts(settings, name).await,
+    }
+}
+
+/// What there is at a path. Also tries whether a watch is allowed.
+async fn asked_once<K: Kept>(settings: &Kubernetes, path: &str) -> Result<K, PollError> {
+    let answer = Patience::default().answer;
+    let questions = Questions::new(&settings.access, path, answer)?;
+    let objects = questions.list().await?;
+    questions.watch(&objects, WATCH).await?;
+    Ok(objects.kept)
 }
 
 /// Who asks for one cluster.

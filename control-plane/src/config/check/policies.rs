@@ -12,8 +12,8 @@ use super::Reader;
 use super::cluster::cluster;
 use super::dns::port;
 use super::kubernetes::{access, label, service_port};
-use crate::config::policies::{POOLS, Policies, Target};
-use crate::config::{Access, Cluster, Error, Kubernetes, Registry, written};
+use crate::config::policies::{POOLS, Policies};
+use crate::config::{Access, Backend, Cluster, Error, Kubernetes, Registry, written};
 use crate::policies::object::LONGEST_SPEC;
 
 /// Of one policy: as many as its status has room for (gateway-api.sigs.k8s.io/geps/gep-713).
@@ -76,15 +76,7 @@ pub(crate) fn read(
     access: &Access,
 ) -> Result<Clusters, Error> {
     let named = format!("WeirPolicy {id}");
-    let file = Path::new(&named);
-    let scope = Scope::root(file).section("spec");
-    let clusters = match spec {
-        None => {
-            let reason = format!("longer than {LONGEST_SPEC} bytes");
-            Err(scope.refuse(&None, "", reason))
-        }
-        Some(spec) => clusters(file, namespace, spec, access),
-    };
+    let clusters = clusters(Path::new(&named), namespace, spec, access);
     // What line it is in is of no use: the server has written it anew.
     clusters.map_err(|error| Error { line: 0, ..error })
 }
@@ -92,10 +84,14 @@ pub(crate) fn read(
 fn clusters(
     file: &Path,
     namespace: &str,
-    spec: &Value,
+    spec: Option<&Value>,
     access: &Access,
 ) -> Result<Clusters, Error> {
     let scope = Scope::root(file).section("spec");
+    let Some(spec) = spec else {
+        let reason = format!("longer than {LONGEST_SPEC} bytes");
+        return Err(scope.refuse(&None, "", reason));
+    };
     let written: written::WeirPolicy = weir_settings::yaml(file, spec.to_string().into_bytes())?;
     port(&written.metrics_port, "metrics_port", &scope)?;
     let refs = scope.section("targetRefs");
@@ -109,7 +105,7 @@ fn clusters(
     }
     let mut clusters = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let (Target::Service(name, _) | Target::Pool(name)) = target;
+        let (Backend::Service(name, _) | Backend::Pool(name)) = target;
         let name = cluster_of(name, namespace);
         if clusters.iter().any(|(taken, _)| *taken == name) {
             let reason = format!("{name} is named twice");
@@ -128,7 +124,7 @@ pub(crate) fn cluster_of(target: &str, namespace: &str) -> String {
     format!("{target}.{namespace}")
 }
 
-fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Target, Error> {
+fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Backend, Error> {
     let is_pool = scope.choice(
         &written.kind,
         "kind",
@@ -147,10 +143,10 @@ fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Target, Err
     }
     if !is_pool {
         let port = service_port(&written.sectionName, "sectionName", scope)?;
-        return Ok(Target::Service(name, port));
+        return Ok(Backend::Service(name, port));
     }
     match &written.sectionName {
-        None => Ok(Target::Pool(name)),
+        None => Ok(Backend::Pool(name)),
         named => {
             let reason = "an InferencePool says its ports itself; leave it out";
             Err(scope.refuse(named, "sectionName", reason))
@@ -159,7 +155,7 @@ fn target(written: &written::TargetRef, scope: &Scope<'_>) -> Result<Target, Err
 }
 
 /// As the cluster would be written in weir-control.yaml.
-fn of_target(written: &written::WeirPolicy, target: &Target, namespace: &str) -> written::Cluster {
+fn of_target(written: &written::WeirPolicy, target: &Backend, namespace: &str) -> written::Cluster {
     let written::WeirPolicy {
         targetRefs: _,
         policy,
@@ -172,8 +168,8 @@ fn of_target(written: &written::WeirPolicy, target: &Target, namespace: &str) ->
     } = written.clone();
     let text = |text: &str| Some(spanned(text.to_owned()));
     let (service, port, inference_pool) = match target {
-        Target::Service(name, port) => (text(name), text(&port.to_string()), None),
-        Target::Pool(name) => (None, None, text(name)),
+        Backend::Service(name, port) => (text(name), text(&port.to_string()), None),
+        Backend::Pool(name) => (None, None, text(name)),
     };
     let kubernetes = written::Kubernetes {
         service,

@@ -14,9 +14,7 @@ mod view;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use rand::RngExt;
 use serde_json::Value;
@@ -222,19 +220,12 @@ impl Lease {
         body: Option<&Value>,
     ) -> Result<Answer, PollError> {
         let caller = self.caller()?;
-        let mut headers = caller.headers().await?;
-        let body = match body {
-            Some(object) => {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                object.to_string().into()
-            }
-            None => Bytes::new(),
-        };
+        let body = body.map(|object| ("application/json", object));
         let limits = Limits {
             timeout: ANSWER,
             max_bytes: MAX_BYTES,
         };
-        let answer = caller.http.send(method, path, headers, body, limits).await;
+        let answer = caller.send(method, path, body, limits).await;
         if answer.is_err() {
             *held(&self.caller) = None;
         }

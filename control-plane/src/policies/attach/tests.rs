@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

@@ -13,11 +13,10 @@ use tokio::task::JoinSet;
 use weir_fleet::poll::PollError;
 
 use super::pods::Pods;
-use super::{Asker, encoded, lasting};
+use super::{Asker, asked_once, encoded};
 use crate::config::Kubernetes;
 use crate::config::policies::POOLS;
 use crate::kube::objects::{Kept, Metadata, or_none};
-use crate::kube::questions::Questions;
 use crate::sources::discovery::Found;
 
 /// A pool, as far as it is read.
@@ -126,17 +125,13 @@ async fn pods(asker: Asker, spec: Spec) {
 
 /// Who is there, once. Also tries whether watches are allowed.
 pub(super) async fn hosts(settings: &Kubernetes, name: &str) -> Result<Found, PollError> {
-    let questions = |path: &str| Questions::new(&settings.access, path, lasting().0.answer);
-    let pools = questions(&path(settings, name))?;
-    let pool = pools.list::<One>().await?;
-    pools.watch(&pool, lasting().1).await?;
-    let Some(Pool { spec, .. }) = pool.kept.0 else {
+    let pool: One = asked_once(settings, &path(settings, name)).await?;
+    let Some(Pool { spec, .. }) = pool.0 else {
         return Ok(missing(settings, name));
     };
-    let questions = questions(&path_of_pods(settings, &spec.selector))?;
-    let pods = questions.list::<Pods>().await?;
-    questions.watch(&pods, lasting().1).await?;
-    Ok(pods.kept.read(&spec.ports(), settings))
+    let path = path_of_pods(settings, &spec.selector);
+    let pods: Pods = asked_once(settings, &path).await?;
+    Ok(pods.read(&spec.ports(), settings))
 }
 
 impl Spec {
