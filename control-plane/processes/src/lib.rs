@@ -7,6 +7,7 @@
 //!                └───────────────> usage: CPU, memory
 //! ```
 
+pub mod apart;
 pub mod bound;
 pub mod command;
 pub mod http;

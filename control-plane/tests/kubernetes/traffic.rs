@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use weir_processes::apart;
 
 use crate::chart::{place, render};
+use crate::client::Caller;
 use crate::cluster::{Cluster, slice};
-use crate::config::{merge, write};
+use crate::config::{bootstrap_of_both, merge, write};
 use crate::group::Replica;
 use crate::process::{Process, worker_program};
 use crate::sidecar::Sidecar;
@@ -23,16 +25,10 @@ use crate::waits::until;
 const NAME: &str =
     "traffic::nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_server_is_away";
 
-/// Set where it runs in its own network.
-const INSIDE: &str = "WEIR_TEST_INSIDE";
-
-/// With the addresses of pods.
-const PREPARED: &str = "mount -t tmpfs tmpfs /dev/shm
-ip link set lo up
-for n in 1 2 3; do ip address add 10.1.0.$n/32 dev lo; done
-# The API server looks for its own address by it.
+/// Addresses of pods, and a route by which the API server looks for its own.
+const PODS: &str = "for n in 1 2 3; do ip address add 10.1.0.$n/32 dev lo; done
 ip route add default dev lo
-exec \"$@\"";
+";
 
 /// k6 is done after a fifth of it.
 const LONGEST: &str = "300";
@@ -105,106 +101,48 @@ fn start_pod(number: usize, folder: &Path) -> Process {
     Process::start(&mut command, &folder.join(format!("pod-{number}.log")))
 }
 
-async fn gateway(replicas: [SocketAddr; 2]) -> Sidecar {
-    let [one, other] = replicas.map(|address| {
-        let port = address.port();
-        format!(
-            "- endpoint:\n                  address:\n                    \
-             socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
-        )
-    });
-    let only = "- endpoint:\n                  address:\n                    \
-                socket_address: { address: 127.0.0.1, port_value: 18000 }";
-    let both = format!("{one}\n              {other}");
-    let replace = [(only, &*both), ("port_value: 9901", "port_value: 0")];
-    let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
-    Sidecar::start_with(&config, 2).await
-}
-
-/// In a run of this program that has its own network.
-fn runs_apart() -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return false;
-    }
-    let output = Command::new("timeout")
-        .args([
-            LONGEST,
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--mount",
-        ])
-        .args([
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "sh",
-            "-ec",
-            PREPARED,
-            "sh",
-        ])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", NAME, "--nocapture"])
-        .env(INSIDE, "yes")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
-    );
-    true
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_server_is_away() {
-    if weir_needs::provided_or_skip("WEIR_KUBE_APISERVER").is_none() || runs_apart() {
+    if weir_needs::provided_or_skip("WEIR_KUBE_APISERVER").is_none() {
         return;
     }
+    let Some(folder) = apart::folder() else {
+        let folder = TempDir::new().unwrap();
+        return apart::run(NAME, LONGEST, PODS, folder.path()).unwrap();
+    };
     let k6 = weir_needs::provided("WEIR_K6").unwrap();
     let mut cluster = Cluster::start().await.unwrap();
-    let folder = TempDir::new().unwrap();
     let helm = weir_needs::provided("WEIR_HELM").unwrap();
-    let of_chart = [
-        "--values".to_owned(),
-        values(folder.path()).display().to_string(),
-    ];
+    let of_chart = ["--values".to_owned(), values(&folder).display().to_string()];
     for object in render(&helm, &of_chart) {
         let name = object["metadata"]["name"].as_str().unwrap();
         cluster
             .apply(&format!("{}/{name}", place(&object)), &object.to_string())
             .await;
     }
-    let token = folder.path().join("token");
+    let token = folder.join("token");
     std::fs::write(&token, cluster.token("weir-control").await).unwrap();
     let kubeconfig = cluster.kube.kubeconfig_of(&token);
-    std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
+    std::fs::write(folder.join("kubeconfig"), kubeconfig).unwrap();
 
-    let mut pods: Vec<Process> = (1..=3)
-        .map(|number| start_pod(number, folder.path()))
-        .collect();
+    let mut pods: Vec<Process> = (1..=3).map(|number| start_pod(number, &folder)).collect();
     for number in 1..=3 {
         cluster.create(&slice(number, "ready")).await;
     }
-    let a = Replica::with("a", &configuration(&cluster, "a", folder.path()).await);
+    let a = Replica::with("a", &configuration(&cluster, "a", &folder).await);
     a.leads().await;
-    let b = Replica::with("b", &configuration(&cluster, "b", folder.path()).await);
+    let b = Replica::with("b", &configuration(&cluster, "b", &folder).await);
     b.follows(&a).await;
-    let gateway = gateway([a.xds, b.xds]).await;
+    let config = bootstrap_of_both([a.xds, b.xds], &[("port_value: 9901", "port_value: 0")]);
+    let gateway = Sidecar::start_with(&config, 2).await;
     let address = gateway.listener("gateway").await;
-    // Each of Envoy's workers has its table.
     until("tables", async || {
-        let page = gateway.page("/stats?filter=weir_filter_connected").await;
-        let page = page.unwrap_or_default();
-        page.contains(": 1").then_some(()).ok_or(page)
+        let decided = Caller::is_decided_by_tables(address).await;
+        decided.then_some(()).ok_or("no table yet")
     })
     .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
 
-    let script = folder.path().join("script.js");
+    let script = folder.join("script.js");
     std::fs::write(&script, SCRIPT).unwrap();
     let mut command = Command::new(k6);
     command
@@ -218,7 +156,7 @@ async fn nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_serve
         ])
         .args(["--env", &format!("GATEWAY={address}")])
         .arg(&script);
-    let log = folder.path().join("k6.log");
+    let log = folder.join("k6.log");
     let k6 = std::fs::File::create(&log).unwrap();
     let mut k6 = command
         .stdin(Stdio::null())
@@ -249,7 +187,7 @@ async fn nothing_fails_while_the_leader_is_killed_a_pod_leaves_and_the_api_serve
     cluster.kube.kill().unwrap();
     pause().await;
     cluster.kube.again().unwrap();
-    pods[0] = start_pod(1, folder.path());
+    pods[0] = start_pod(1, &folder);
     cluster.create(&slice(1, "ready")).await;
     let three =
         |page: &Value| page["clusters"]["rules"]["hosts"].as_array().map(Vec::len) == Some(3);

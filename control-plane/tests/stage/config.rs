@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::tools::shell;
+use crate::tools::{self, shell};
 
 /// The change of configuration that makes the reason tell that it has arrived.
 pub(crate) fn select(selection: &str) -> Value {
@@ -30,6 +30,21 @@ pub(crate) fn base(xds: SocketAddr, filter: &Path) -> Value {
             "listeners": [{"name": "egress", "address": "127.0.0.1:0", "cluster": "rules"}],
         },
     })
+}
+
+/// The bootstrap of an Envoy that has two weir-control as endpoints, with other text replaced too.
+pub(crate) fn bootstrap_of_both(controls: [SocketAddr; 2], replace: &[(&str, &str)]) -> String {
+    let endpoint = |port: u16| {
+        format!(
+            "endpoint:\n                  address:\n                    \
+             socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
+        )
+    };
+    let both = controls.map(|control| endpoint(control.port()));
+    let both = both.join("\n              - ");
+    let only = endpoint(18_000);
+    let replace = [replace, &[(&*only, &*both)]].concat();
+    tools::envoy_config("standalone/bootstrap.yaml", &replace)
 }
 
 /// Objects are merged, null removes.

@@ -81,9 +81,6 @@ pub(crate) struct Plan {
     hot_restarts: bool,
 }
 
-/// Of so many, one after another, all come to one of two workers once in 30,000 times.
-const CONNECTIONS: u32 = 16;
-
 /// That the sidecar is in; hosts are in none unless their rows say so.
 pub(crate) const ZONE: &str = "near";
 
@@ -239,14 +236,9 @@ impl World {
     /// sidecar's workers, of which one gets all of a connection's requests.
     pub(crate) async fn until_tables_decide(&self) {
         let decided = async || {
-            for _ in 0..CONNECTIONS {
-                let answer = self.caller().send("/", &keyed(0)).await;
-                let by_none = ["", "no_table", "no_host", "stale_table"].contains(&&*answer.reason);
-                if !matches!(answer.status, Some(200 | 404)) || by_none {
-                    return None;
-                }
-            }
-            Some(())
+            Caller::is_decided_by_tables(self.egress)
+                .await
+                .then_some(())
         };
         self.until("a table", decided).await;
     }
@@ -307,24 +299,12 @@ impl World {
 
     /// Another sidecar, which has both weir-controls as endpoints.
     pub(crate) async fn start_sidecar_of_both(&self, second: SocketAddr) -> Sidecar {
-        let endpoint = |address: SocketAddr| {
-            let port = address.port();
-            format!(
-                "endpoint:\n                  address:\n                    \
-                 socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
-            )
-        };
-        let both = format!(
-            "{}\n              - {}",
-            endpoint(self.xds),
-            endpoint(second)
-        );
+        let both = [self.xds, second];
         let replace = [
             ("id: sidecar-1", "id: sidecar-2"),
             ("port_value: 9901", "port_value: 0"),
-            (&*endpoint("127.0.0.1:18000".parse().unwrap()), &*both),
         ];
-        let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
+        let config = config::bootstrap_of_both(both, &replace);
         Sidecar::start_with(&config, 2).await
     }
 

@@ -17,5 +17,5 @@ pub mod open_files;
 pub mod worker;
 
 pub use weir_processes::{
-    bound, command, http, interrupt, kube, ports, process, processes, record, usage,
+    apart, bound, command, http, interrupt, kube, ports, process, processes, record, usage,
 };

@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::json;
 
-const IDLE: &str = "weir_host_in_progress 0\n\
+/// The load of one that has nothing to do.
+pub(crate) const IDLE: &str = "weir_host_in_progress 0\n\
     weir_host_queued{priority=\"0\"} 0\n\
     weir_host_queuing_delay_seconds_sum 0\n\
     weir_host_queuing_delay_seconds_count 0\n\
@@ -23,8 +24,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Starts one with these keys in its cache.
-    pub(crate) fn start(keys: Vec<String>) -> Self {
+    /// Starts one with this page of load, and these keys in its cache.
+    pub(crate) fn start(load: &'static str, keys: Vec<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let cache = json!({ "version": 1, "epoch": 1, "reset": true, "added": keys }).to_string();
@@ -36,7 +37,7 @@ impl Host {
                     return;
                 }
                 let cache = cache.clone();
-                thread::spawn(move || answer(connection?, address, &cache));
+                thread::spawn(move || answer(connection?, address, load, &cache));
             }
         };
         Self {
@@ -56,7 +57,7 @@ impl Drop for Host {
     }
 }
 
-fn answer(connection: TcpStream, address: SocketAddr, cache: &str) -> Result<()> {
+fn answer(connection: TcpStream, address: SocketAddr, load: &str, cache: &str) -> Result<()> {
     let mut head = Vec::new();
     for line in BufReader::new(&connection).lines() {
         match line?.to_lowercase() {
@@ -66,7 +67,7 @@ fn answer(connection: TcpStream, address: SocketAddr, cache: &str) -> Result<()>
     }
     let path = head.first().and_then(|line| line.split(['?', ' ']).nth(1));
     let body = match path {
-        Some("/metrics") => IDLE.to_owned(),
+        Some("/metrics") => load.to_owned(),
         Some("/cache") => cache.to_owned(),
         _ => format!("{address}\n{}\n", head.join("\n")),
     };

@@ -6,7 +6,6 @@
 //! Each test names what it needs; `cargo xtask packaging` and `cargo xtask test` set it. Where something is missing
 //! the test is reported as ignored.
 
-mod apart;
 mod certificate;
 mod chart;
 mod envoy;

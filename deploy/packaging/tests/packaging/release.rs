@@ -14,10 +14,10 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_packaging::digest;
+use weir_stage::apart::{self, PREPARED};
 
 use self::machine::Machine;
 use crate::Test;
-use crate::apart::{self, PREPARED};
 use crate::envoy;
 use crate::needs::{self, ENVOY, Need, RELEASE, SYSTEMD_ANALYZE};
 

@@ -13,12 +13,14 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use serde_json::json;
+use tempfile::TempDir;
+use weir_stage::apart;
 use weir_stage::http::{self, Answer, Request};
 
 use super::resource;
+use crate::images;
 use crate::needs::FILTER;
 use crate::registry::Registry;
-use crate::{apart, images};
 use stage::Stage;
 
 pub(super) const NAME: &str = "requests_through_envoy_gateway_go_to_the_host_that_has_their_key";
@@ -72,8 +74,12 @@ fn of_right_hosts(hosts: [SocketAddr; 2]) -> Option<Vec<Answer>> {
 }
 
 pub(super) fn requests_go_to_the_host_that_has_their_key() {
-    let Some(home) = apart::home(NAME, PATIENCE, &NAMES) else {
-        return;
+    let Some(home) = apart::folder() else {
+        let folder = TempDir::new().unwrap();
+        let hosts = format!("127.0.0.1 localhost {}\n", NAMES.join(" "));
+        fs::write(folder.path().join("hosts"), hosts).unwrap();
+        let named = "mount --bind \"$HOME/hosts\" /etc/hosts\n";
+        return apart::run(NAME, PATIENCE, named, folder.path()).unwrap();
     };
     let registry = Registry::start();
     let module = fs::read(FILTER.path()).unwrap();

@@ -4,20 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weir_processes::http;
-use weir_processes::processes::Processes;
+use weir_stage::http;
+use weir_stage::processes::Processes;
 
 use super::{Machine, debian_packages_are_whole, file, static_programs_run, unpack, unpacked};
 use crate::Test;
 use crate::certificate;
+use crate::host::Host;
 use crate::images;
 use crate::needs::{self, ARM64_ROOT, EMULATOR, Need, RELEASE};
 
@@ -94,7 +93,8 @@ fn it_serves() {
     let program = unpacked(&Machine::arm64(), &arm64).join("bin/weir-control");
     let weirctl = unpacked(&Machine::own(), &own).join("bin/weirctl");
     certificate::write(folder.path(), ["tls.crt", "tls.key"]);
-    let host = host();
+    let served = Host::start(PAGE, Vec::new());
+    let host = served.address;
     let configuration = format!(
         "xds: {{ listen: \"127.0.0.1:0\", tls: {{ certificate: tls.crt, key: tls.key }} }}\n\
          admin: {{ listen: \"127.0.0.1:0\" }}\n\
@@ -139,23 +139,4 @@ fn it_serves() {
         .arg(at("tls.crt"))
         .arg(format!("https://{name}/"));
     needs::succeed(&mut curl);
-}
-
-/// Answers with its page whatever it is asked, as long as the test runs.
-fn host() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{PAGE}",
-                PAGE.len()
-            );
-            // A request without a body fits into one read; whoever asks may leave early.
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
-    address
 }

@@ -14,7 +14,7 @@ use weir_stage::http;
 use weir_stage::processes::Processes;
 
 use super::super::{placed, resource};
-use crate::host::Host;
+use crate::host::{Host, IDLE};
 use crate::needs::{self, ENVOY, ENVOY_GATEWAY, PROGRAMS};
 use crate::{certificate, yaml};
 
@@ -42,7 +42,7 @@ impl Stage {
         certificate::write(&home, ["tls.crt", "tls.key", "ca.crt"]);
         let mut stage = Self {
             processes: Processes::new(home.join("logs")).unwrap(),
-            hosts: keys.map(Host::start).into(),
+            hosts: keys.map(|keys| Host::start(IDLE, keys)).into(),
             home,
         };
         let control = stage.control();
