@@ -110,17 +110,16 @@ pub(crate) fn run(
 }
 
 pub(crate) fn demo(mut launch: Launch<'_>) -> Result<()> {
-    let real = launch.own.has("--real");
-    launch.debug = !real && launch.own.has("--quick");
-    let mut programs = vec![CONTROL, WORKER, REPLAY];
-    if real {
-        programs.push(("feeds", "weir-feeds"));
-    } else {
-        // The feature `rules` of hosts, which are emulated here.
-        launch.features = &["--no-default-features"];
-    }
-    launch.build_with_sidecar(&programs)?;
+    launch.build_replayed()?;
     launch.start("the table, the report, every request, every configuration and every log are")
+}
+
+pub(crate) fn document_001(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
+    launch.build_replayed()?;
+    launch.tell(CONSUL, tools::build(workspace, CONSUL)?);
+    launch.tell(PROMETHEUS, tools::program(workspace, PROMETHEUS)?);
+    launch.start("the tables, the report, every request, every configuration and every log are")
 }
 
 /// The step of the tests that holds the simulator against the demo. Nothing is built that other steps have built.
@@ -246,6 +245,20 @@ impl Launch<'_> {
         self.tell("envoy", tools::install(self.workspace)?.envoy);
         self.tell("filter", filter);
         Ok(())
+    }
+
+    /// What a workload is sent through, and hosts that work or are emulated.
+    fn build_replayed(&mut self) -> Result<()> {
+        let real = self.own.has("--real");
+        self.debug = !real && self.own.has("--quick");
+        let mut programs = vec![CONTROL, WORKER, REPLAY];
+        if real {
+            programs.push(("feeds", "weir-feeds"));
+        } else {
+            // The feature `rules` of hosts, which are emulated here.
+            self.features = &["--no-default-features"];
+        }
+        self.build_with_sidecar(&programs)
     }
 
     /// As [`Self::build`], with the filter at the same time: its last minute is one core's. Tells it of Envoy, too.

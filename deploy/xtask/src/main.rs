@@ -47,7 +47,7 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-const FLAGS: &str = "Experiments are bench, colocation, demo, faults, fleet, load, scan, search, shared-node and soak: \
+const FLAGS: &str = "Experiments are bench, colocation, demo, document-001, faults, fleet, load, scan, search, shared-node and soak: \
                      `--help` after the name of one shows its flags.";
 
 /// Developer commands of Weir.
@@ -68,6 +68,9 @@ enum Command {
     Tools(tools::Args),
     /// Replay a workload many ways through real Envoys and print a table
     Demo(experiment::Flags),
+    /// Play the six experiments of document 001 and Weir's default on real Envoys, Consul and Prometheus
+    #[command(name = "document-001")]
+    Document001(experiment::Flags),
     /// Simulate every policy on every workload, and print tables and a report
     Experiments(experiments::Args),
     /// Generate feeds and rules for real hosts into .weir/feeds
@@ -130,6 +133,9 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(own) => experiment::run(&workspace, "bench", &own, experiment::bench),
         Command::Tools(args) => tools::run(&workspace, &args),
         Command::Demo(own) => experiment::run(&workspace, "demo", &own, experiment::demo),
+        Command::Document001(own) => {
+            experiment::run(&workspace, "document-001", &own, experiment::document_001)
+        }
         Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),

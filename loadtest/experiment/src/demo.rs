@@ -15,17 +15,17 @@ mod comparison;
 mod envoys;
 mod header;
 mod kept;
-mod plan;
+pub(crate) mod plan;
 mod programs;
 mod report;
 mod results;
 mod stage;
 pub(crate) mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verdict;
 mod ways;
-mod workload;
+pub(crate) mod workload;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -237,6 +237,7 @@ impl Demo {
             targets: &targets,
             deadline: plan.deadline,
             attempts: ATTEMPTS,
+            backoff: None,
         };
         let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),

@@ -17,6 +17,7 @@ pub mod colocation;
 mod costs;
 pub mod crashing_filter;
 pub mod demo;
+pub mod document001;
 pub mod driver;
 pub mod faults;
 pub mod fleet;

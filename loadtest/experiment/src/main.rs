@@ -12,6 +12,7 @@ use weir_experiment::bench::picker::Picker;
 use weir_experiment::colocation::Colocation;
 use weir_experiment::demo::Demo;
 use weir_experiment::demo::agreement::Agreement;
+use weir_experiment::document001::Document001;
 use weir_experiment::driver::{self, Course, GIVEN, Line};
 use weir_experiment::faults::Faults;
 use weir_experiment::fleet::{self, Fleet, Sidecars};
@@ -34,6 +35,9 @@ enum Command {
     Colocation(Line<Colocation>),
     /// A workload sent many ways through real Envoys
     Demo(Line<Demo>),
+    /// The six experiments of document 001 and Weir's default, on real Envoys, Consul and Prometheus
+    #[command(name = "document-001")]
+    Document001(Line<Document001>),
     /// Parts of a mesh killed, frozen, cut off or lied to, under steady load
     Faults(Line<Faults>),
     /// A weir-control before a thousand EMULATED sidecars
@@ -82,6 +86,7 @@ fn start(command: Command, course: Course) -> Result<()> {
         Command::Bench(line) => driver::run(line, course),
         Command::Colocation(line) => driver::run(line, course),
         Command::Demo(line) => driver::run(line, course),
+        Command::Document001(line) => driver::run(line, course),
         Command::Faults(line) => driver::run(line, course),
         Command::Fleet(line) => driver::run(line, course),
         Command::Load(line) => driver::run(line, course),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use weir_replay::backoff::Backoff;
 use weir_replay::record::{COLUMNS, Cache, Outcome};
 use weir_replay::table::{self, BadInput, Row};
 use weir_stage::processes::Processes;
@@ -30,6 +31,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) deadline: Duration,
     /// Attempts of each request, at most.
     pub(crate) attempts: u32,
+    /// Between two of them, where it is not weir-replay's own.
+    pub(crate) backoff: Option<&'a Backoff>,
 }
 
 /// What came of it.
@@ -95,6 +98,12 @@ impl Replay<'_> {
             .arg(&out)
             .arg("--summary")
             .arg(&summary);
+        if let Some(backoff) = self.backoff {
+            let micros = |time: Duration| format!("{}us", time.as_micros());
+            command
+                .args(["--backoff-base", &micros(backoff.base)])
+                .args(["--backoff-cap", &micros(backoff.cap)]);
+        }
         processes.run(name, command, tick)?;
         let told: Value = serde_json::from_slice(&fs::read(&summary)?)?;
         let lag = told.pointer("/lag/p99_s").and_then(Value::as_f64);

@@ -100,6 +100,14 @@ impl Consul {
         Ok(consul)
     }
 
+    /// Starts one without a mesh, for services that only want to be found.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn alone(processes: &mut Processes, program: &Path, folder: PathBuf) -> Result<Self> {
+        Self::start(processes, program, folder, &mut Ports::new(), None)
+    }
+
     /// Starts that of another datacenter, which has its certificates and entries from this one: a server that is the
     /// agent too, as nobody starts it again. Returns when both know each other.
     pub(crate) fn join(

@@ -22,7 +22,7 @@ mod network;
 mod plan;
 mod ports;
 mod programs;
-mod prometheus;
+pub mod prometheus;
 mod sidecar;
 mod supervisor;
 mod surroundings;

@@ -2,7 +2,7 @@
 //! Prometheus, which reads the pages of all.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use weir_stage::processes::Processes;
 use crate::consul::Consul;
 use crate::control::Control;
 use crate::description::Description;
+use crate::ports::Ports;
 
 /// Its name among the processes.
 pub(crate) const NAME: &str = "prometheus";
@@ -29,7 +30,6 @@ pub(crate) fn start(
     consul: &Consul,
     controls: &[Control],
 ) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let job = |name: &str, path: &str, targets: Vec<SocketAddr>| json!({"job_name": name, "metrics_path": path, "static_configs": [{"targets": targets}]});
     let found = |name: &str, path: &str| json!({"job_name": name, "metrics_path": path, "file_sd_configs": [{"files": [format!("{name}.json")]}]});
     let admins = controls.iter().map(|control| control.admin).collect();
@@ -44,9 +44,35 @@ pub(crate) fn start(
             agent,
         ],
     });
+    serve(processes, program, folder, listen, &config)
+}
+
+/// Starts one without a mesh that reads what the configuration says; returns where it is when it serves.
+///
+/// # Errors
+/// It does not come up.
+pub fn alone(
+    processes: &mut Processes,
+    program: &Path,
+    folder: &Path,
+    config: &Value,
+) -> Result<SocketAddr> {
+    let listen = (Ipv4Addr::LOCALHOST, Ports::new().next()?).into();
+    serve(processes, program, folder, listen, config)?;
+    Ok(listen)
+}
+
+fn serve(
+    processes: &mut Processes,
+    program: &Path,
+    folder: &Path,
+    listen: SocketAddr,
+    config: &Value,
+) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let file = folder.join("prometheus.yml");
     // JSON is YAML too.
-    fs::write(&file, serde_json::to_vec_pretty(&config)?)?;
+    fs::write(&file, serde_json::to_vec_pretty(config)?)?;
     let mut command = Command::new(program);
     command
         .arg(format!("--config.file={}", file.display()))

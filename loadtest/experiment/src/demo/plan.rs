@@ -8,27 +8,27 @@ use weir_replay::excerpt::{Excerpt, Fleet};
 use weir_replay::feeds::{self, Rate};
 
 /// Starting the processes of a way and letting the last answers come, where hosts keep up.
-pub(super) const AROUND: Duration = Duration::from_secs(6);
+pub(crate) const AROUND: Duration = Duration::from_secs(6);
 
 /// The same for every way.
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// What the hosts do.
-    pub(super) work: Work,
+    pub(crate) work: Work,
     /// How long the workload lasts for each way.
-    pub(super) replay: Duration,
+    pub(crate) replay: Duration,
     /// A caller that has no good answer by then gives up. As long as a way may go on after its
     /// last request was sent.
-    pub(super) deadline: Duration,
-    pub(super) hosts: usize,
-    pub(super) cores: usize,
+    pub(crate) deadline: Duration,
+    pub(crate) hosts: usize,
+    pub(crate) cores: usize,
     /// Each host's cache: holds a part of the data, so that where requests go decides what is
     /// found there.
-    pub(super) cache_bytes: &'static str,
-    pub(super) limits: Limits,
+    pub(crate) cache_bytes: &'static str,
+    pub(crate) limits: Limits,
 }
 
 /// What the hosts do, and for whom.
-pub(super) enum Work {
+pub(crate) enum Work {
     /// They sleep for as long as a recorded trace says.
     Emulated(Trace),
     /// They apply rules to feeds.
@@ -36,39 +36,39 @@ pub(super) enum Work {
 }
 
 /// Minutes of the recorded trace.
-pub(super) struct Trace {
+pub(crate) struct Trace {
     /// Its name in `loadtest/traces`.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The first minute as time of the day.
-    pub(super) from_clock: &'static str,
-    pub(super) params: azure::Params,
+    pub(crate) from_clock: &'static str,
+    pub(crate) params: azure::Params,
     /// Absent data comes with this bandwidth, and keeps a core busy meanwhile.
-    pub(super) fetch_bytes_per_second: &'static str,
+    pub(crate) fetch_bytes_per_second: &'static str,
 }
 
 /// Generated projects, and how often somebody wants something of them.
-pub(super) struct Feeds {
-    pub(super) projects: u32,
-    pub(super) items_min: u32,
-    pub(super) items_max: u32,
+pub(crate) struct Feeds {
+    pub(crate) projects: u32,
+    pub(crate) items_min: u32,
+    pub(crate) items_max: u32,
     /// Kinds of requests of a project, at most.
-    pub(super) channels_max: u32,
-    pub(super) format: &'static str,
-    pub(super) params: feeds::Params,
+    pub(crate) channels_max: u32,
+    pub(crate) format: &'static str,
+    pub(crate) params: feeds::Params,
 }
 
 /// Where Weir's defaults are for other hosts than these.
-pub(super) struct Limits {
-    pub(super) breaker_queued_jobs: u32,
-    pub(super) dagor_threshold: &'static str,
+pub(crate) struct Limits {
+    pub(crate) breaker_queued_jobs: u32,
+    pub(crate) dagor_threshold: &'static str,
     /// Share of the admitted requests that one window of a second sheds or adds. The paper's 5 %
     /// and 1 % are for services that run for hours: here a host that got twice its share would shed
     /// for half of the time.
-    pub(super) dagor_step: f64,
+    pub(crate) dagor_step: f64,
 }
 
 impl Plan {
-    pub(super) fn emulated(quick: bool) -> Self {
+    pub(crate) fn emulated(quick: bool) -> Self {
         let part = if quick { 4 } else { 1 };
         Self {
             deadline: Duration::from_secs(15) / if quick { 2 } else { 1 },
@@ -78,7 +78,7 @@ impl Plan {
 
     /// Fetching takes seconds: at the bandwidth of a fetch in document 001, as the simulator assumes it. Cores are left
     /// for it: run times alone fill so few of them that all data can be fetched more than once.
-    pub(super) fn dear(quick: bool) -> Self {
+    pub(crate) fn dear(quick: bool) -> Self {
         // In a quarter of the time to fetch everything once would be more than the cores can do.
         let part = if quick { 2 } else { 1 };
         Self {
@@ -90,7 +90,7 @@ impl Plan {
 
     /// Some hundred requests, and nobody who gives up.
     #[cfg(test)]
-    pub(super) fn short() -> Self {
+    pub(crate) fn short() -> Self {
         Self {
             deadline: Duration::from_secs(120),
             ..Self::of_trace(20, 0.85, "5G")
@@ -144,7 +144,7 @@ impl Plan {
 
     /// Small enough for two real cores, which hosts, Envoys and the replayer share: these are to be
     /// less than half busy, so that it is the hosts' queues that requests wait in.
-    pub(super) fn real(quick: bool) -> Self {
+    pub(crate) fn real(quick: bool) -> Self {
         let replay = Duration::from_secs(if quick { 15 } else { 60 });
         Self {
             work: Work::Real(Feeds {

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 #[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
     #[command(flatten)]
-    pub(super) fleet: crate::programs::Programs,
+    pub(crate) fleet: crate::programs::Programs,
     /// weir-replay
     #[arg(long, value_name = "FILE")]
-    pub(super) replay: PathBuf,
+    pub(crate) replay: PathBuf,
     /// weir-feeds, for hosts that do the work
     #[arg(long, value_name = "FILE")]
-    pub(super) feeds: Option<PathBuf>,
+    pub(crate) feeds: Option<PathBuf>,
     /// Recorded traces
     #[arg(long, value_name = "FOLDER", default_value = "loadtest/traces")]
-    pub(super) traces: PathBuf,
+    pub(crate) traces: PathBuf,
 }

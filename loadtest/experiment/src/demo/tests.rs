@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use weir_needs::{Lacking, program, provided};
 
-fn programs() -> Result<Programs, Lacking> {
+pub(crate) fn programs() -> Result<Programs, Lacking> {
     Ok(Programs {
         fleet: crate::programs::Programs {
             envoy: provided("WEIR_ENVOY")?,

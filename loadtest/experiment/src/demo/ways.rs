@@ -44,7 +44,7 @@ pub(super) const EIGHT: Sidecars = Sidecars {
     workers: 8,
 };
 
-pub(super) const WAYS: [Way; 18] = [
+pub(super) const WAYS: [Way; 19] = [
     envoy("envoy least_request", Balancer::LeastRequest).quick(),
     envoy("envoy ring_hash", Balancer::RingHash).quick(),
     envoy("envoy bounded ring_hash", Balancer::BoundedRingHash).quick(),
@@ -54,6 +54,8 @@ pub(super) const WAYS: [Way; 18] = [
     weir("weir baseline+none", "baseline", "none").quick(),
     weir("weir dynamic+breaker", "dynamic", "breaker").quick(),
     weir("weir dynamic+dagor", "dynamic", "dagor").quick(),
+    // Its plan is learned: a host for each key, by what the key's requests cost.
+    weir("weir caching_plan+none", "caching_plan", "none"),
     defaults(DEFAULTS).quick(),
     defaults("weir estimate+none hop").before_hosts(BeforeHosts::Envoy),
     defaults("weir estimate+none bounces").before_hosts(BeforeHosts::Weir),

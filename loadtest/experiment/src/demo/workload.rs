@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is sent, the same for every way.
 
-mod feeds;
+pub(crate) mod feeds;
 mod trace;
 
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::demo::programs::Programs;
 use crate::driver;
 
 /// In the order of the table.
-pub(super) const PRIORITIES: [&str; 2] = ["high", "low"];
+pub(crate) const PRIORITIES: [&str; 2] = ["high", "low"];
 
 /// As weir-replay's library made it.
-pub(super) struct Workload {
-    pub(super) file: PathBuf,
+pub(crate) struct Workload {
+    pub(crate) file: PathBuf,
     /// The folder of feeds, where hosts really work: their store, and what requests carry.
-    pub(super) feeds: Option<PathBuf>,
+    pub(crate) feeds: Option<PathBuf>,
     /// For the head of the table.
-    pub(super) description: String,
+    pub(crate) description: String,
 }
 
 impl Workload {
     /// Makes it, and the feeds it needs, in the folder.
-    pub(super) fn prepare(programs: &Programs, plan: &Plan, folder: &Path) -> Result<Self> {
+    pub(crate) fn prepare(programs: &Programs, plan: &Plan, folder: &Path) -> Result<Self> {
         match &plan.work {
             Work::Emulated(trace) => trace::prepare(&programs.traces, trace, folder),
             Work::Real(feeds) => feeds::prepare(programs, feeds, folder),

@@ -101,6 +101,7 @@ impl Work {
             targets: &[target],
             deadline: DEADLINE,
             attempts: 1,
+            backoff: None,
         };
         let replayed = replay.send(processes, &format!("replay-{name}"), folder, tick)?;
         Ok(replayed.records)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use weir_replay::units;
 use weir_sim::Ended;
-use weir_sim::document001::report::{self, Outcome};
+use weir_sim::document001::report::{self, Made, Outcome};
 use weir_sim::document001::{Circumstance, Experiment, Params, Requests, fit};
 use weir_sim::tally::Tally;
 use weir_whole_file::WholeFile;
@@ -125,7 +125,7 @@ impl Document001 {
              document 001 has them.",
             self.seeds, self.circumstance
         );
-        let text = format!("{said}\n\n{}", report::markdown(&outcomes));
+        let text = format!("{said}\n\n{}", report::markdown(&outcomes, Made::Simulated));
         print!("{text}");
         if let Some(folder) = &self.out {
             self.write(folder, &said, &text, &outcomes)?;
@@ -147,8 +147,8 @@ impl Document001 {
         page.command(&format!(
             "weir-sim document-001 --hours {hours} --seeds {seeds}{flags}"
         ));
-        report::add_figures(&mut page, outcomes);
-        report::add_tables(&mut page, outcomes);
+        report::add_figures(&mut page, outcomes, Made::Simulated);
+        report::add_tables(&mut page, outcomes, Made::Simulated);
         page.write(folder.join("document-001.html"))?;
         for (name, text) in [
             ("document-001.md", text),

@@ -11,6 +11,8 @@ mod data;
 mod figures;
 mod tables;
 
+use std::fmt;
+
 use super::Experiment;
 use super::published::{Row, SPREADS, Spread};
 use crate::tally::Tally;
@@ -18,6 +20,24 @@ use crate::tally::Tally;
 pub use data::{history_csv, tables_csv};
 pub use figures::add_figures;
 pub use tables::{add_tables, markdown};
+
+/// Where outcomes are from: never taken for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// By weir-sim.
+    Simulated,
+    /// On real Envoys.
+    Measured,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Simulated => "SIMULATED",
+            Self::Measured => "measured",
+        })
+    }
+}
 
 /// One run and what came of it, for every seed.
 #[derive(Debug, Clone)]

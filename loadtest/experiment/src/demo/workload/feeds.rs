@@ -12,7 +12,7 @@ use super::{Workload, save};
 use crate::demo::plan::Feeds;
 use crate::demo::programs::Programs;
 
-pub(super) fn prepare(programs: &Programs, feeds: &Feeds, folder: &Path) -> Result<Workload> {
+pub(crate) fn prepare(programs: &Programs, feeds: &Feeds, folder: &Path) -> Result<Workload> {
     let store = folder.join("feeds");
     let program = programs.feeds.as_ref();
     let made = Command::new(program.context("--real needs --feeds")?)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_report::{Axis, BarRow, Bars, Figure, Panels, Plot, Report, Series, Strip, Strips, Style};
 
-use super::{Outcome, PRIORITIES, Quantity};
+use super::{Made, Outcome, PRIORITIES, Quantity};
 use crate::document001::Experiment;
 use crate::document001::history::Change;
 use crate::document001::published::{COLUMNS, MOST_COLUMN};
@@ -18,13 +18,13 @@ const STRETCH: Duration = Duration::from_secs(600);
 const WINDOW: Duration = Duration::from_secs(50 * 60);
 
 /// All figures, onto a page.
-pub fn add_figures(report: &mut Report, outcomes: &[Outcome]) {
+pub fn add_figures(report: &mut Report, outcomes: &[Outcome], made: Made) {
     // Each quantity has three figures: of means, and of percentiles by priority.
     for ((quantity, _, name), figure) in Quantity::ALL.into_iter().zip([4, 7, 11]) {
         report.heading(&format!("Figures {figure} to {}: {name}", figure + 2));
         let both = [0, 1].map(|priority| {
             let title = format!("Figure {figure}: mean, priority {}", PRIORITIES[priority]);
-            Figure::Bars(bars(outcomes, quantity, priority, 0, title, name))
+            Figure::Bars(bars(outcomes, made, quantity, priority, 0, title, name))
         });
         report.panels(&Panels {
             title: format!("Figure {figure}"),
@@ -35,7 +35,9 @@ pub fn add_figures(report: &mut Report, outcomes: &[Outcome]) {
             let number = figure + 1 + priority;
             let figures = (1..MOST_COLUMN).map(|column| {
                 let title = format!("{}, priority {of}", COLUMNS[column]);
-                Figure::Bars(bars(outcomes, quantity, priority, column, title, name))
+                Figure::Bars(bars(
+                    outcomes, made, quantity, priority, column, title, name,
+                ))
             });
             report.panels(&Panels {
                 title: format!("Figure {number}"),
@@ -44,22 +46,23 @@ pub fn add_figures(report: &mut Report, outcomes: &[Outcome]) {
             });
         }
         if quantity == Quantity::Wait {
-            report.plot(&variances(outcomes));
+            report.plot(&variances(outcomes, made));
         }
     }
     let find = |wanted| outcomes.iter().find(|one| one.experiment == wanted);
     if let Some(tally) = find(Experiment::BaselineBaseline).and_then(|one| one.tallies.first()) {
         report.heading("Figure 14: availability, Baseline, baseline");
-        report.strips(&availability(tally));
+        report.strips(&availability(tally, made));
     }
     if let Some(tally) = find(Experiment::DagorBaseline).and_then(|one| one.tallies.first()) {
         report.heading("Figure 15: DAGOR threshold over time, DAGOR, baseline");
-        report.plot(&levels(tally));
+        report.plot(&levels(tally, made));
     }
 }
 
 fn bars(
     outcomes: &[Outcome],
+    made: Made,
     quantity: Quantity,
     priority: usize,
     column: usize,
@@ -76,13 +79,13 @@ fn bars(
     Bars {
         title,
         label: label.to_owned(),
-        series: vec!["SIMULATED".to_owned(), "published".to_owned()],
+        series: vec![made.to_string(), "published".to_owned()],
         rows: outcomes.iter().map(row).collect(),
         caption: String::new(),
     }
 }
 
-fn variances(outcomes: &[Outcome]) -> Plot {
+fn variances(outcomes: &[Outcome], made: Made) -> Plot {
     let series = |name: &str, shift: f64, of: &dyn Fn(&Outcome) -> Vec<f64>| {
         let points = outcomes.iter().zip(1..).flat_map(|(outcome, number)| {
             let x = f64::from(number) + shift;
@@ -94,7 +97,7 @@ fn variances(outcomes: &[Outcome]) -> Plot {
             style: Style::Points,
         }
     };
-    let simulated = |outcome: &Outcome| {
+    let ours = |outcome: &Outcome| {
         let first = outcome.tallies.first().map(Tally::variances);
         first.map(|(_, each)| each).unwrap_or_default()
     };
@@ -113,7 +116,7 @@ fn variances(outcomes: &[Outcome]) -> Plot {
         x: Axis::linear("run").range(0.5, outcomes.len() as f64 + 0.5),
         y: Axis::log("variance / s²"),
         series: vec![
-            series("SIMULATED, first seed", -0.12, &simulated),
+            series(&format!("{made}, first seed"), -0.12, &ours),
             series("published", 0.12, &published),
         ],
         caption: names.collect::<Vec<_>>().join(" · "),
@@ -121,7 +124,7 @@ fn variances(outcomes: &[Outcome]) -> Plot {
     }
 }
 
-fn availability(tally: &Tally) -> Strips {
+fn availability(tally: &Tally, made: Made) -> Strips {
     let ends = Duration::from_secs_f64(tally.hours * 3600.0);
     let stretches = (ends.as_secs_f64() / STRETCH.as_secs_f64()).ceil() as u32;
     let strip = |server: usize| Strip {
@@ -140,13 +143,14 @@ fn availability(tally: &Tally) -> Strips {
         rows: (0..tally.history.hosts().len()).map(strip).collect(),
         steps: vec![1.0, 25.0, 50.0, 75.0],
         unit: "% of ten minutes".to_owned(),
-        caption: "SIMULATED, first seed. Published: the worst server was overloaded for more than 12 hours, the next \
-                  for more than 9, the others for short times (section 10.5.1)."
-            .to_owned(),
+        caption: format!(
+            "{made}, first seed. Published: the worst server was overloaded for more than 12 hours, the next for more \
+             than 9, the others for short times (section 10.5.1)."
+        ),
     }
 }
 
-fn levels(tally: &Tally) -> Plot {
+fn levels(tally: &Tally, made: Made) -> Plot {
     let from = tally.history.liveliest(WINDOW);
     let to = from + WINDOW;
     let mut servers: Vec<_> = tally.history.hosts().iter().enumerate().collect();
@@ -179,12 +183,16 @@ fn levels(tally: &Tally) -> Plot {
     };
     Plot {
         title: "The four servers and the 50 minutes with most changes".to_owned(),
-        x: Axis::linear(format!("minutes after {:.1} h", from.as_secs_f64() / 3600.0)),
+        x: Axis::linear(format!(
+            "minutes after {:.1} h",
+            from.as_secs_f64() / 3600.0
+        )),
         y: Axis::linear("ranks admitted").range(0.0, 4096.0),
         series: servers.into_iter().take(4).map(series).collect(),
-        caption: "SIMULATED, first seed. Published: one server lowers its threshold once for a short time, three close \
-                  and then change quickly between open and closed (section 10.5.2)."
-            .to_owned(),
+        caption: format!(
+            "{made}, first seed. Published: one server lowers its threshold once for a short time, three close and \
+             then change quickly between open and closed (section 10.5.2)."
+        ),
         ..Plot::default()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use weir_report::{Report, Table};
 
-use super::{Outcome, PRIORITIES, Quantity};
+use super::{Made, Outcome, PRIORITIES, Quantity};
 use crate::document001::history::Change;
 use crate::document001::published::COLUMNS;
 use crate::tally::Tally;
@@ -22,29 +22,29 @@ fn short(value: f64) -> String {
 }
 
 /// All tables with their titles.
-fn tables(outcomes: &[Outcome]) -> Vec<(String, Table)> {
+fn tables(outcomes: &[Outcome], made: Made) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
     for (quantity, number, name) in Quantity::ALL {
         for (priority, of) in PRIORITIES.into_iter().enumerate() {
             let title = format!("Table {number}, priority {of}: {name}");
-            tables.push((title, statistics(outcomes, quantity, priority)));
+            tables.push((title, statistics(outcomes, made, quantity, priority)));
         }
         if quantity == Quantity::Wait {
             let title = "Table 6: variance of low waits / s², of all servers and of each";
-            tables.push((title.to_owned(), variances(outcomes)));
+            tables.push((title.to_owned(), variances(outcomes, made)));
         }
     }
     let title = "Order by the mean of priority low".to_owned();
-    tables.push((title, orders(outcomes)));
+    tables.push((title, orders(outcomes, made)));
     let title = "What document 001 does not print".to_owned();
     tables.push((title, others(outcomes)));
     tables
 }
 
-fn statistics(outcomes: &[Outcome], quantity: Quantity, priority: usize) -> Table {
+fn statistics(outcomes: &[Outcome], made: Made, quantity: Quantity, priority: usize) -> Table {
     let mut header = vec!["run".to_owned()];
     for statistic in COLUMNS {
-        header.push(format!("{statistic} SIMULATED"));
+        header.push(format!("{statistic} {made}"));
         header.push("published".to_owned());
     }
     header.push("mean of each seed, least–most".to_owned());
@@ -65,7 +65,8 @@ fn statistics(outcomes: &[Outcome], quantity: Quantity, priority: usize) -> Tabl
     }
 }
 
-fn variances(outcomes: &[Outcome]) -> Table {
+fn variances(outcomes: &[Outcome], made: Made) -> Table {
+    let of_made = format!("{made} (servers: first seed)");
     let mut header = vec!["run".to_owned(), String::new(), "all".to_owned()];
     header.extend((0..14).map(|server| server.to_string()));
     let mut rows = Vec::new();
@@ -78,7 +79,7 @@ fn variances(outcomes: &[Outcome]) -> Table {
             row.extend(each.iter().map(|variance| short(*variance)));
             row
         };
-        rows.push(row("SIMULATED (servers: first seed)", all, &each));
+        rows.push(row(&of_made, all, &each));
         if let Some(spread) = outcome.spread() {
             rows.push(row("published", spread.variance, &spread.variances));
         }
@@ -86,7 +87,7 @@ fn variances(outcomes: &[Outcome]) -> Table {
     Table { header, rows }
 }
 
-fn orders(outcomes: &[Outcome]) -> Table {
+fn orders(outcomes: &[Outcome], made: Made) -> Table {
     let order = |of: &dyn Fn(&Outcome) -> f64| {
         let mut sorted: Vec<_> = outcomes.iter().collect();
         sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
@@ -103,7 +104,7 @@ fn orders(outcomes: &[Outcome]) -> Table {
         ]
     };
     Table {
-        header: ["", "SIMULATED", "published"].map(str::to_owned).to_vec(),
+        header: vec![String::new(), made.to_string(), "published".to_owned()],
         rows: vec![
             row("wait", Quantity::Wait),
             row("duration", Quantity::Duration),
@@ -161,9 +162,9 @@ fn others(outcomes: &[Outcome]) -> Table {
 
 /// All tables as Markdown, under headings of the third level.
 #[must_use]
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[Outcome], made: Made) -> String {
     let mut text = String::new();
-    for (title, table) in tables(outcomes) {
+    for (title, table) in tables(outcomes, made) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "### {title}\n\n| {} |", table.header.join(" | "));
         let _ = writeln!(text, "|{}", "---|".repeat(table.header.len()));
@@ -176,8 +177,8 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
 }
 
 /// All tables, onto a page.
-pub fn add_tables(report: &mut Report, outcomes: &[Outcome]) {
-    for (title, table) in tables(outcomes) {
+pub fn add_tables(report: &mut Report, outcomes: &[Outcome], made: Made) {
+    for (title, table) in tables(outcomes, made) {
         report.heading(&title);
         report.table(&table);
     }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the records of requests and the looks at hosts to what document 001 measures, in its own time.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Result;
+use weir_executor::{Source, Spent};
+use weir_sim::tally::Tally;
+use weir_sim::workload::{LOW, class};
+use weir_sim::{Ended, Sample as Look};
+
+use super::plan::Plan;
+use crate::replay::Record;
+use crate::sampler::Sample;
+
+/// A host without a level admits all.
+const OPEN: u16 = 4096;
+
+/// The figures of a run.
+pub(super) fn tally(
+    plan: &Plan,
+    hosts: &[SocketAddr],
+    records: &[Record],
+    samples: &[Sample],
+) -> Result<Tally> {
+    let lasts = records.iter().map(|record| record.at).fold(0.0, f64::max);
+    let hours = lasts * f64::from(plan.speed) / 3600.0;
+    let mut tally = Tally::new(plan.hosts, hours);
+    let names = hosts.iter().zip(0..);
+    let places: HashMap<String, usize> = names.map(|(host, n)| (host.to_string(), n)).collect();
+    for (index, record) in records.iter().enumerate() {
+        tally.add(&ended(plan, &places, index, record), None);
+    }
+    for sample in samples {
+        tally.history.add(look(plan, sample));
+    }
+    Ok(tally)
+}
+
+/// Milliseconds of this machine in the document's time.
+fn stretched(plan: &Plan, milliseconds: f64) -> Duration {
+    Duration::from_secs_f64(milliseconds.max(0.0) / 1e3) * plan.speed
+}
+
+/// The request as a server of the document saw it: its attempt is the time in the host.
+fn ended(plan: &Plan, places: &HashMap<String, usize>, index: usize, record: &Record) -> Ended {
+    let time = |milliseconds| stretched(plan, milliseconds);
+    let served = record.served.as_ref();
+    let spent = served.map(|served| Spent {
+        wait: time(served.wait),
+        fetch: Duration::ZERO,
+        run: time(served.worked.unwrap_or_default()),
+        cost: Default::default(),
+        source: if served.hit {
+            Source::Hit
+        } else {
+            Source::Miss
+        },
+    });
+    Ended {
+        index,
+        at: time(1e3 * record.at),
+        class: class(&record.priority).unwrap_or(LOW),
+        duration: time(record.duration),
+        attempt: spent
+            .as_ref()
+            .map_or(Duration::ZERO, |spent| spent.wait + spent.run),
+        outcome: record.outcome,
+        attempts: record.attempts as u32,
+        shed_attempts: record.shed_attempts as u32,
+        unconnected: 0,
+        connect_timeouts: 0,
+        bounces: 0,
+        queue_timeouts: Vec::new(),
+        read_timeouts: 0,
+        caller: 0,
+        host: served.and_then(|served| places.get(&served.host).copied()),
+        reason: None,
+        first_wait: spent.as_ref().map_or(Duration::ZERO, |spent| spent.wait),
+        found: 0,
+        spent,
+    }
+}
+
+fn look(plan: &Plan, sample: &Sample) -> Look {
+    Look {
+        at: Duration::from_secs_f64(sample.at.max(0.0)) * plan.speed,
+        host: sample.host,
+        up: sample.load.is_some(),
+        level: sample.level.unwrap_or(OPEN),
+        queued: sample.load.as_ref().map_or(0, |load| load.queued as u32),
+        busy: None,
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How large the experiment is, as data.
+
+use std::time::Duration;
+
+use weir_replay::backoff::Backoff;
+use weir_sim::document001::Params;
+
+use crate::demo::plan::{Feeds, Plan as Demo, Work as DemoWork};
+
+/// A request is not tried again after it failed (section 7.2); each attempt that is refused is another one.
+pub(super) const ATTEMPTS: u32 = 1000;
+/// Of the submitter where no server is available, in the document's time: weir-sim has the same.
+pub(super) const BACKOFF: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(60),
+};
+/// Between two looks at Consul, Prometheus and the caches, in the document's time (section 7.3).
+pub(super) const NEWS: Duration = Duration::from_secs(5);
+/// As document 001 has it (section 9.1.2).
+pub(super) const STALLED: u32 = 100;
+
+/// The same for every run.
+pub(super) struct Plan {
+    pub(super) work: Work,
+    /// Sidecars of one worker thread that take turns.
+    pub(super) callers: usize,
+    pub(super) hosts: usize,
+    pub(super) cores: usize,
+    pub(super) cache_bytes: u64,
+    /// More queued jobs than this close a host, or move its level.
+    pub(super) queued_jobs: u32,
+    /// All of the document's times are so many times shorter.
+    pub(super) speed: u32,
+    /// A caller that has no good answer by then gives up, in this machine's time.
+    pub(super) deadline: Duration,
+    pub(super) seed: u64,
+}
+
+/// What hosts do.
+pub(super) enum Work {
+    /// They sleep for as long as the document's requests would take.
+    Emulated(Stretch),
+    /// They apply rules to feeds.
+    Real(Feeds),
+}
+
+/// A part of the document's day.
+pub(super) struct Stretch {
+    pub(super) params: Params,
+    pub(super) from: Duration,
+    pub(super) lasts: Duration,
+}
+
+impl Plan {
+    pub(super) fn new(real: bool, quick: bool) -> Self {
+        match (real, quick) {
+            (true, _) => Self::real(quick),
+            (false, true) => Self::emulated(Duration::from_secs(4 * 60)),
+            (false, false) => Self::emulated(Duration::from_secs(40 * 60)),
+        }
+    }
+
+    /// From noon on, when most is asked.
+    pub(super) fn emulated(lasts: Duration) -> Self {
+        let params = Params::default();
+        Self {
+            callers: 4,
+            hosts: 14,
+            cores: params.cores.round() as usize,
+            cache_bytes: params.cache_bytes as u64,
+            queued_jobs: STALLED,
+            speed: 10,
+            // What is still under way then is a request that no end was seen of.
+            deadline: Duration::from_secs(60),
+            seed: 1,
+            work: Work::Emulated(Stretch {
+                params,
+                from: Duration::from_secs(12 * 3600),
+                lasts,
+            }),
+        }
+    }
+
+    /// A mix of projects that two real cores can do, as in the demonstration with real hosts.
+    fn real(quick: bool) -> Self {
+        let demo = Demo::real(quick);
+        let work = match demo.work {
+            DemoWork::Real(feeds) => Work::Real(feeds),
+            DemoWork::Emulated(_) => unreachable!("the demonstration's real hosts work"),
+        };
+        Self {
+            work,
+            callers: 2,
+            hosts: demo.hosts,
+            cores: demo.cores,
+            cache_bytes: 128_000_000,
+            queued_jobs: demo.limits.breaker_queued_jobs,
+            speed: 1,
+            deadline: demo.deadline,
+            seed: 1,
+        }
+    }
+
+    /// A time of the document as it is here.
+    pub(super) fn compressed(&self, time: Duration) -> Duration {
+        time / self.speed
+    }
+}
