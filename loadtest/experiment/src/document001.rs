@@ -47,7 +47,7 @@ pub struct Args {
     /// Hosts that do the work: rules on generated feeds, and fewer of them
     #[arg(long)]
     real: bool,
-    /// A tenth of the requests: rougher figures
+    /// Four minutes of the document instead of twenty: rougher figures
     #[arg(long)]
     quick: bool,
     /// Only these runs, as in breaker-dynamic or weir-estimate; repeatable

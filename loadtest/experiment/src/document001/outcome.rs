@@ -94,3 +94,40 @@ fn look(plan: &Plan, sample: &Sample) -> Look {
         busy: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_the_documents_and_hosts_their_places() {
+        let plan = Plan::emulated(0, 1);
+        let hosts: Vec<SocketAddr> = (1..=14).map(|n| ([127, 0, 0, 1], n).into()).collect();
+        let records = [
+            Record::good("low", "127.0.0.1:2", 300.0, true),
+            Record::good("high", "127.0.0.1:1", 0.0, false),
+            Record::good("low", "127.0.0.1:3", 100.0, false),
+        ];
+        let tally = tally(&plan, &hosts, &records, &[]).unwrap();
+        let rows = tally.rows();
+        assert!((rows.low_wait[0] - 2.0).abs() < 1e-9, "{rows:?}");
+        // 9 ms of work each.
+        assert!((rows.low_duration[0] - 2.09).abs() < 1e-9, "{rows:?}");
+        assert_eq!(rows.high_wait[0], 0.0);
+        assert_eq!((tally.answers, tally.hits), (3, 1));
+    }
+
+    #[test]
+    fn what_is_seen_of_a_host_is_its_level_and_its_queue() {
+        let plan = Plan::emulated(0, 1);
+        let gone = Sample {
+            at: 0.5,
+            host: 3,
+            load: None,
+            level: None,
+        };
+        let look = look(&plan, &gone);
+        assert_eq!((look.at, look.host), (Duration::from_secs(5), 3));
+        assert_eq!((look.up, look.level, look.queued), (false, OPEN, 0));
+    }
+}

@@ -20,6 +20,9 @@ pub(super) const NEWS: Duration = Duration::from_secs(5);
 /// As document 001 has it (section 9.1.2).
 pub(super) const STALLED: u32 = 100;
 
+const MINUTE: Duration = Duration::from_secs(60);
+const NOON: Duration = Duration::from_secs(12 * 3600);
+
 /// The same for every run.
 pub(super) struct Plan {
     pub(super) work: Work,
@@ -56,13 +59,13 @@ impl Plan {
     pub(super) fn new(real: bool, quick: bool) -> Self {
         match (real, quick) {
             (true, _) => Self::real(quick),
-            (false, true) => Self::emulated(Duration::from_secs(4 * 60)),
-            (false, false) => Self::emulated(Duration::from_secs(40 * 60)),
+            (false, true) => Self::emulated(2, 2),
+            (false, false) => Self::emulated(10, 10),
         }
     }
 
-    /// From noon on, when most is asked.
-    pub(super) fn emulated(lasts: Duration) -> Self {
+    /// So many minutes before noon, when most is asked and many schedules begin, and after it.
+    pub(super) fn emulated(before: u32, after: u32) -> Self {
         let params = Params::default();
         Self {
             callers: 4,
@@ -76,8 +79,8 @@ impl Plan {
             seed: 1,
             work: Work::Emulated(Stretch {
                 params,
-                from: Duration::from_secs(12 * 3600),
-                lasts,
+                from: NOON - MINUTE * before,
+                lasts: MINUTE * (before + after),
             }),
         }
     }

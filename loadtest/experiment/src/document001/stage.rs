@@ -42,7 +42,7 @@ pub(super) fn start(
     }
     let (path, settings) = (folder.join("prometheus"), scraping(plan, &hosts));
     let monitor = prometheus::alone(processes, &programs.prometheus, &path, &settings)?;
-    let config = config(plan, run, (&consul, monitor), &fleet.filter);
+    let config = config(plan, run, (consul.http(), monitor), &fleet.filter);
     let sidecars = Sidecars::single(plan.callers);
     let (callers, control) = start_told(processes, fleet, sidecars, &config, folder)?;
     Ok((callers, Sights::of(hosts, Some(control.admin))))
@@ -90,9 +90,13 @@ fn scraping(plan: &Plan, hosts: &[SocketAddr]) -> Value {
 }
 
 /// weir-control's configuration: the document's scheduler, or what Weir has by default in the document's time.
-fn config(plan: &Plan, run: Run, from: (&Consul, SocketAddr), filter: &Path) -> Value {
+fn config(
+    plan: &Plan,
+    run: Run,
+    (consul, monitor): (SocketAddr, SocketAddr),
+    filter: &Path,
+) -> Value {
     let (selection, overload) = policy(run);
-    let (consul, monitor) = from;
     let milliseconds = |time| format!("{}ms", plan.compressed(time).as_millis());
     let settings = Settings {
         selection,
@@ -104,32 +108,31 @@ fn config(plan: &Plan, run: Run, from: (&Consul, SocketAddr), filter: &Path) -> 
             "queued_jobs": plan.queued_jobs,
             "window": milliseconds(NEWS / 5),
         }),
-        scrape: json!({"interval": milliseconds(NEWS / 5)}),
+        scrape: json!({}),
         cores: plan.cores,
         timeout: NO_TIMEOUT,
     };
     let mut config = settings.config(&[], &[], filter);
-    let cluster = &mut config["clusters"][RULES];
-    cluster["consul"] = json!({
-        "address": format!("http://{}", consul.http()),
-        "connect": false,
-        "weight_millicores": 1000 * plan.cores,
-    });
-    if let Some(cluster) = cluster.as_object_mut() {
-        cluster.remove("hosts");
-        let by_default = run == Run::Estimate;
-        cluster.insert(
-            "cache".to_owned(),
-            json!({"interval": milliseconds(if by_default { NEWS / 5 } else { NEWS })}),
-        );
-        if !by_default {
-            cluster.remove("scrape");
-            let asked = json!({
-                "address": format!("http://{monitor}"),
-                "interval": milliseconds(NEWS),
-            });
-            cluster.insert("prometheus".to_owned(), asked);
+    let second = json!({"interval": milliseconds(NEWS / 5)});
+    // What is heard of hosts' load, and of their caches.
+    let (load, heard, caches) = match run {
+        Run::Estimate => ("scrape", second.clone(), second),
+        _ => {
+            let every = milliseconds(NEWS);
+            let asked = json!({"address": format!("http://{monitor}"), "interval": every});
+            ("prometheus", asked, json!({"interval": every}))
         }
+    };
+    if let Some(cluster) = config["clusters"][RULES].as_object_mut() {
+        cluster.retain(|name, _| name != "hosts" && name != "scrape");
+        cluster.insert(load.to_owned(), heard);
+        cluster.insert("cache".to_owned(), caches);
+        let found = json!({
+            "address": format!("http://{consul}"),
+            "connect": false,
+            "weight_millicores": 1000 * plan.cores,
+        });
+        cluster.insert("consul".to_owned(), found);
     }
     config
 }
@@ -144,5 +147,36 @@ fn policy(run: Run) -> (&'static str, &'static str) {
         Run::BreakerDynamic => ("dynamic", "breaker"),
         Run::DagorDynamic => ("dynamic", "dagor"),
         Run::Estimate => ("estimate", "none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(run: Run) -> Value {
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        config(
+            &Plan::emulated(1, 1),
+            run,
+            (at(1), at(2)),
+            Path::new("f.wasm"),
+        )
+    }
+
+    #[test]
+    fn the_documents_scheduler_asks_at_its_pace_and_weirs_default_asks_hosts() {
+        let rules = &made(Run::DagorDynamic)["clusters"][RULES];
+        assert_eq!(rules["prometheus"]["interval"], "500ms");
+        assert_eq!(rules["cache"]["interval"], "500ms");
+        assert_eq!(rules["dagor"]["control"], "stalled_jobs");
+        assert!(
+            rules["scrape"].is_null() && rules["hosts"].is_null(),
+            "{rules}"
+        );
+        let rules = &made(Run::Estimate)["clusters"][RULES];
+        assert_eq!(rules["scrape"]["interval"], "100ms");
+        assert!(rules["prometheus"].is_null(), "{rules}");
+        assert_eq!(rules["policy"]["selection"], "estimate");
     }
 }

@@ -37,3 +37,42 @@ pub(super) fn claims(rounds: &[Told]) -> Vec<Verdict> {
     };
     ORDERS.into_iter().filter_map(claim).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_sim::document001::report::Outcome;
+
+    use super::*;
+    use crate::document001::outcome;
+    use crate::document001::plan::Plan;
+    use crate::replay::Record;
+
+    fn told(run: Run, wait: f64) -> Told {
+        let records = [Record::good("low", "a", wait, true)];
+        let tally = outcome::tally(&Plan::emulated(0, 1), &[], &records, &[]);
+        let measured = Outcome {
+            experiment: run,
+            tallies: vec![tally.unwrap()],
+        };
+        Told {
+            name: run.name(),
+            busy: None,
+            lag: 0.0,
+            measured,
+            simulated: None,
+        }
+    }
+
+    #[test]
+    fn an_order_the_other_way_round_fails_and_runs_that_were_not_played_claim_nothing() {
+        let rounds = [
+            told(Run::BaselineBaseline, 3.0),
+            told(Run::BreakerDynamic, 4.0),
+            told(Run::Estimate, 1.0),
+        ];
+        let claims = claims(&rounds);
+        let held: Vec<bool> = claims.iter().map(|claim| claim.holds).collect();
+        assert_eq!(held, [false, true], "{claims:?}");
+        assert!(claims[0].fails());
+    }
+}

@@ -95,11 +95,12 @@ fn describe(jobs: &[Job], plan: &Plan, stretch: &Stretch) -> String {
         .sum();
     let cores = (plan.hosts * plan.cores) as f64;
     format!(
-        "workload: {minutes:.0} minutes from {from:.0}:00 of the requests that weir-sim makes up from document 001's text \
+        "workload: {minutes:.0} minutes from {hour}:{minute:02} of the requests that weir-sim makes up from document 001's text \
          (seed {seed}), {speed} times as fast: {requests} requests, {rate:.0}/s; each is one joblet\n\
          load:     run times fill {load:.0} % of the cores; fetching absent data comes on top",
         minutes = stretch.lasts.as_secs_f64() / 60.0,
-        from = stretch.from.as_secs_f64() / 3600.0,
+        hour = stretch.from.as_secs() / 3600,
+        minute = stretch.from.as_secs() / 60 % 60,
         seed = plan.seed,
         speed = plan.speed,
         requests = jobs.len(),
