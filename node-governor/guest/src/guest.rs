@@ -37,7 +37,7 @@ const MACHINE: &[&str] = &[
     "-cpu",
     "Haswell-noTSX",
     "-m",
-    "512",
+    "768",
     "-nodefaults",
     "-display",
     "none",

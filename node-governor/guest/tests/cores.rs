@@ -21,6 +21,8 @@ mod group;
 mod kernel;
 #[path = "cores/layout.rs"]
 mod layout;
+#[path = "cores/mesh.rs"]
+mod mesh;
 #[path = "inside/stage.rs"]
 mod stage;
 #[path = "cores/trouble.rs"]
@@ -33,7 +35,7 @@ use std::process::ExitCode;
 use crate::stage::Stage;
 
 const RESET: &str = "
-    while killall -9 weir-governor weir-guest-work 2>/dev/null; do usleep 1000; done
+    while killall -9 weir-governor weir-guest-work weir-control httpd 2>/dev/null; do usleep 1000; done
     rm -rf /run/weir /run/work /var/log/weir
     mkdir -p /run/work /var/log/weir
     cd /sys/fs/cgroup
@@ -46,7 +48,7 @@ const RESET: &str = "
 
 fn main() -> ExitCode {
     let stage = Stage {
-        programs: &["weir-governor", "examples/weir-guest-work"],
+        programs: &["weir-governor", "weir-control", "examples/weir-guest-work"],
         reset: RESET,
         about: "cgroup v2's cpuset",
         nightly: &[
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     stage.run(&[
         kernel::SCENARIOS,
         blocks::SCENARIOS,
+        mesh::SCENARIOS,
         ends::SCENARIOS,
         foreign::SCENARIOS,
         trouble::SCENARIOS,

@@ -32,7 +32,7 @@ batch: { cgroup: weir, logs: /var/log/weir, user: 0 }
 jobs:";
 
 /// Of four jobs two long ones, as the document has it.
-const FOUR: &str = "
+pub(crate) const FOUR: &str = "
   - { name: dedup, queue: short, threads: 1, command: [/bin/weir-guest-work, /run/work/dedup, '{threads}'] }
   - { name: canneal, queue: medium, threads: 2, command: [/bin/weir-guest-work, /run/work/canneal, '{threads}'] }
   - { name: freqmine, queue: long, threads: 2, command: [/bin/weir-guest-work, /run/work/freqmine, '{threads}'] }
@@ -43,17 +43,27 @@ pub(crate) const JOBS: [&str; 4] = ["dedup", "canneal", "freqmine", "ferret"];
 
 /// A service with this load in a cgroup without cores of its own, and a governor.
 pub(crate) fn begin(guest: &mut Guest, load: &str) -> Result<()> {
-    guest.sh(&format!("mkdir -p {}/{SERVICE}", group::MOUNT))?;
-    begin_in(guest, load)
+    begin_with(guest, load, FOUR)
 }
 
 /// The same in a cgroup that is there.
 pub(crate) fn begin_in(guest: &mut Guest, load: &str) -> Result<()> {
+    begin_jobs(guest, load)?;
+    govern(guest)
+}
+
+/// As [`begin`], with jobs as items of the list and what else the configuration shall have behind them.
+pub(crate) fn begin_with(guest: &mut Guest, load: &str, jobs: &str) -> Result<()> {
+    guest.sh(&format!("mkdir -p {}/{SERVICE}", group::MOUNT))?;
+    begin_jobs(guest, load)?;
+    govern_with(guest, jobs)
+}
+
+fn begin_jobs(guest: &mut Guest, load: &str) -> Result<()> {
     for job in JOBS {
         work::order(guest, job, "0.2")?;
     }
-    serve(guest, load)?;
-    govern(guest)
+    serve(guest, load)
 }
 
 /// Starts the service in its cgroup.
