@@ -14,6 +14,7 @@
 //! twice; what it was asked for meanwhile waits for that step.
 
 pub mod claims;
+mod cores;
 mod flow;
 pub mod resumption;
 pub mod steady;
@@ -40,6 +41,8 @@ pub struct HostLevel {
     level: MovingLevel,
     /// Of [`Control::Steady`]: what the host passes on because it is behind the others.
     passing: weir_policy::steady::Controller,
+    /// That it was come to on.
+    cores: cores::Standing,
     flow: Flow,
     demand: Counts,
     /// Requests that proxies say it got in the cluster's present window.

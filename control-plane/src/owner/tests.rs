@@ -142,6 +142,15 @@ impl Script {
         })
     }
 
+    fn node_says(&mut self, host: usize, millicores: u32) -> &mut Self {
+        let (cluster, host) = ("c".into(), format!("127.0.0.1:{host}").into());
+        self.fold(Update::Capacity {
+            cluster,
+            host,
+            millicores,
+        })
+    }
+
     fn cached(&mut self, host: usize, reset: bool, keys: &[&str]) -> &mut Self {
         let added = keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
         self.cache_says(
@@ -744,6 +753,58 @@ fn when_all_hosts_are_behind_the_cluster_sheds_and_lost_figures_open_it() {
 }
 
 #[test]
+fn a_level_that_fell_on_one_core_rises_at_once_with_the_second_and_falls_where_two_are_too_few() {
+    let levels = |millicores: u32| {
+        let mut script = Script::new(1, "policy: { overload: dagor }");
+        let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+        script.node_says(1, 1000);
+        steady(&mut script, 1, 0..=4, |_| 3);
+        let fallen = level(&mut script);
+        script.node_says(1, millicores);
+        steady(&mut script, 1, 5..=5, |_| 3);
+        let then = level(&mut script);
+        steady(&mut script, 1, 6..=20, |_| 3);
+        (fallen, then, level(&mut script))
+    };
+    let (fallen, without, _) = levels(1000);
+    assert!(
+        without <= fallen && fallen < 4096,
+        "{without} after {fallen}"
+    );
+    let (fallen, then, at_last) = levels(2000);
+    assert!(then > fallen, "{then} after {fallen}");
+    assert!(at_last < then, "{at_last} after {then}");
+}
+
+#[test]
+fn a_core_that_goes_and_comes_back_is_gained_once() {
+    let mut script = Script::new(1, "policy: { overload: dagor }");
+    let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+    script.node_says(1, 1000);
+    steady(&mut script, 1, 0..=4, |_| 3);
+    let fallen = level(&mut script);
+    let mut seen = Vec::new();
+    for (second, millicores) in (13..).zip([2000, 1000, 2000, 1000, 2000]) {
+        script.node_says(1, millicores);
+        script.fold(reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: vec![v1::HostRecord {
+                address: "127.0.0.1:1".into(),
+                admitted: counts(second),
+                ..Default::default()
+            }],
+            offered: counts(second),
+            ..Default::default()
+        }));
+        // Three seconds' work, which moves no level.
+        script.scraped(1, Ok(figures(960, 960, 0))).pass(1000);
+        seen.push(level(&mut script));
+    }
+    assert!(fallen < seen[0], "{seen:?} after {fallen}");
+    assert!(seen.iter().all(|level| *level == seen[0]), "{seen:?}");
+}
+
+#[test]
 fn what_a_host_passed_on_it_keeps_once_nobody_passes_anything_on() {
     let mut script = Script::new(3, "policy: { overload: dagor }");
     steady(&mut script, 3, 0..=5, |host| if host == 2 { 3 } else { 1 });
@@ -906,12 +967,7 @@ fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_
 fn what_a_node_has_is_pushed_at_once_where_it_is_worth_a_table_else_with_the_next() {
     let mut script = Script::new(1, "");
     let says = |script: &mut Script, millicores| {
-        let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
-        script.fold(Update::Capacity {
-            cluster,
-            host,
-            millicores,
-        });
+        script.node_says(1, millicores);
     };
     let capacity = |script: &mut Script| script.table().hosts()[0].capacity_millicores;
     says(&mut script, 2000);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use weir_policy::steady::{Controller, Params, Waits, Window};
 use weir_policy::{CLASSES, Level};
 
+use super::cores::{Cores, Standing};
 use super::flow::own_work;
 use super::{Counts, HostLevel, Seen, Step};
 use crate::settings::Dagor;
@@ -23,6 +24,7 @@ use crate::settings::Dagor;
 pub struct ClusterLevel {
     controller: Controller,
     stepped: Duration,
+    cores: Standing,
 }
 
 /// Work done for another host costs a fetch, so that host gets its keys back at an even pace.
@@ -107,17 +109,23 @@ impl ClusterLevel {
             };
             return changed || self.get() != before;
         };
-        let window = window(offered, hosts, avoidable, length);
+        let cores = Cores::of(hosts.iter().map(|host| host.millicores));
+        let window = Window {
+            gained: self.cores.gained(cores),
+            ..window(offered, hosts, avoidable, length)
+        };
         self.controller.step(&with.dagor.steady, &window);
+        self.cores.stepped(cores, before, self.get());
         changed |= self.get() != before;
         for host in hosts
             .iter_mut()
             .filter(|host| with.passes_on && host.figures.is_some())
         {
             let beyond = host.waits().map(|waits| waits.beyond(&usual));
+            let cores = Cores::of([host.millicores].into_iter());
             changed |= host
                 .level
-                .pass_on(with.dagor, share, length, beyond, host.idle);
+                .pass_on(with.dagor, share, length, beyond, (host.idle, cores));
         }
         changed
     }
@@ -171,6 +179,7 @@ fn window(offered: &Counts, hosts: &[Seen<'_>], wait: Waits, length: Duration) -
         wait: Some(wait),
         // As many as the usual wait is the mean of.
         idle: idle >= hosts.len() - hosts.len() / 4,
+        gained: 0.0,
         refused: if sent > 0.0 { refused / sent } else { 0.0 },
     }
 }
@@ -183,7 +192,7 @@ impl HostLevel {
         share: &Counts,
         length: Duration,
         beyond: Option<Waits>,
-        idle: bool,
+        (idle, cores): (bool, Option<Cores>),
     ) -> bool {
         let before = self.passing.level();
         self.wanted(share, before);
@@ -193,9 +202,11 @@ impl HostLevel {
             done: self.flow.rate().unwrap_or(0.0) * length.as_secs_f64(),
             wait: beyond,
             idle,
+            gained: self.cores.gained(cores),
             refused: self.refused(),
         };
         self.passing.step(&passing(dagor), &window);
+        self.cores.stepped(cores, before, self.passing.level());
         self.passing.level() != before
     }
 

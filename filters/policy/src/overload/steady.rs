@@ -21,6 +21,9 @@
 //! falls into a class only where that wait is too long for it, however much is queued of less important ones, and rises
 //! into it only where it is short.
 //!
+//! Where hosts have got cores since the last step, as a governor gives them, nothing is shed by figures that were made on
+//! fewer: as much more is admitted as there are more cores, and the figures are only kept to compare the next with.
+//!
 //! Evidence of overload is a wait. Refused connections only hasten a correction ([`Window::refused`]), and after
 //! two idle windows in a row everything is admitted.
 
@@ -152,6 +155,8 @@ pub struct Window {
     pub wait: Option<Waits>,
     /// Nothing waits, and cores are free.
     pub idle: bool,
+    /// Share of their cores that hosts have got in addition; 0 where they have as many as before or fewer.
+    pub gained: f64,
     /// Share of the requests that were sent whose connection was not taken: an early sign of overload (document
     /// 001, section 12.2) where it is more than closed connections and single resets take every day and what is
     /// queued agrees, or nothing is answered and nothing measured.
@@ -283,9 +288,18 @@ impl Controller {
             waits,
         });
         let idle = self.moving.idleness.opens(window.idle);
-        let measured = reading
-            .as_ref()
-            .map(|reading| self.correction(params, reading, window.done));
+        let gained = window.gained > 0.0;
+        if gained {
+            // How a wait moved on fewer cores tells nothing of how it moves on these.
+            (self.last, self.since, self.calm) = (None, None, 0);
+        }
+        let measured = reading.as_ref().map(|reading| match gained {
+            true => Correction {
+                factor: 1.0 + window.gained.min(1.0),
+                ..Correction::NONE
+            },
+            false => self.correction(params, reading, window.done),
+        });
         let sign = window.early_sign(params.low);
         // Requests that were taken are served, so no more is shed than the share that was not.
         let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(params.most));
@@ -396,6 +410,7 @@ mod tests {
             done: 1000.0,
             wait: Some(Waits::of_all(Duration::from_millis(wait_ms))),
             idle: false,
+            gained: 0.0,
             refused: 0.0,
         }
     }
@@ -410,18 +425,22 @@ mod tests {
             0.0..500.0,
             prop_oneof![9 => Just(0.0), 1 => 0.0..1.0],
             prop::bool::weighted(0.2),
+            prop_oneof![9 => Just(0.0), 1 => 0.0..3.0],
         )
-            .prop_map(|(demand, wait, length, done, refused, idle)| Window {
-                length: Duration::from_millis(length),
-                demand: demand
-                    .into_iter()
-                    .map(|(rank, count)| (Rank::from_number(rank).unwrap(), count.into()))
-                    .collect(),
-                done,
-                idle: idle && wait.is_some(),
-                wait: wait.map(|ms| Waits::of_all(Duration::from_millis(ms))),
-                refused,
-            });
+            .prop_map(
+                |(demand, wait, length, done, refused, idle, gained)| Window {
+                    length: Duration::from_millis(length),
+                    demand: demand
+                        .into_iter()
+                        .map(|(rank, count)| (Rank::from_number(rank).unwrap(), count.into()))
+                        .collect(),
+                    done,
+                    idle: idle && wait.is_some(),
+                    wait: wait.map(|ms| Waits::of_all(Duration::from_millis(ms))),
+                    gained,
+                    refused,
+                },
+            );
         prop::collection::vec(one, 1..60)
     }
 
@@ -446,6 +465,7 @@ mod tests {
                         done,
                         wait: Some(Waits::of_all(Duration::from_secs_f64(queue / done))),
                         idle: queue == 0.0 && admitted < done,
+                        gained: 0.0,
                         refused: 0.0,
                     },
                 );
@@ -543,6 +563,35 @@ mod tests {
             controller.step(&Params::default(), window);
         }
         controller.level()
+    }
+
+    #[test]
+    fn nothing_is_shed_by_a_wait_that_grew_on_fewer_cores_and_what_was_shed_there_comes_back() {
+        let gained = |wait_ms, gained| Window {
+            gained,
+            ..window(wait_ms)
+        };
+        let mut controller = Controller::default();
+        controller.step(&Params::default(), &window(0));
+        // Without more cores this is a wait that leads out of the band.
+        let mut alone = controller.clone();
+        assert!(alone.step(&Params::default(), &window(5_000)) < Level::ALL);
+        let level = controller.step(&Params::default(), &gained(5_000, 1.0));
+        assert_eq!(level, Level::ALL);
+        assert_eq!(stepped(&mut controller, 1, &window(4_000)), Level::ALL);
+        // On twice the cores twice as much is admitted at once: the first step up would add a twentieth.
+        let half = Level::just_refusing(Rank::new(CLASSES as u8 / 2, 0));
+        let mut fallen = Controller::starting_at(half);
+        let mut slow = fallen.clone();
+        assert!(fallen.step(&Params::default(), &gained(1_000, 1.0)) >= half_as_many_again(half));
+        assert!(slow.step(&Params::default(), &window(1_000)) < half_as_many_again(half));
+        // Who waits too long on all of them is refused as ever.
+        let long = stepped(&mut controller, 20, &window(60_000));
+        assert!(long < Level::ALL);
+    }
+
+    fn half_as_many_again(level: Level) -> Level {
+        Level::admitting(level.ranks() / 2 * 3)
     }
 
     #[test]
