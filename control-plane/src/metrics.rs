@@ -90,6 +90,7 @@ pub struct Metrics {
     in_flight: Gauge,
     nodes: Gauge,
     capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
+    node_silent: Family<OfHost, Gauge>,
     denials: Denials,
     certificate_starts: Family<Named, Gauge>,
     certificate_ends: Family<Named, Gauge>,
@@ -288,6 +289,11 @@ impl Metrics {
             self.capacity.clone(),
         );
         r.register(
+            "node_silent",
+            "1 while a node's governor that has reported says nothing; none where none ever did",
+            self.node_silent.clone(),
+        );
+        r.register(
             "denied",
             "Denials by the rules of authorization",
             self.denials.clone(),
@@ -395,6 +401,7 @@ impl Metrics {
             | Event::PrometheusChanged { .. }
             | Event::ChoicesIgnored { .. }
             | Event::TooManyKeys
+            | Event::NodeSilent { .. }
             | Event::PanicMode { .. }
             | Event::Withdrawn { .. }
             | Event::ResourcesRefused { .. }
@@ -462,6 +469,7 @@ impl Metrics {
         self.hosts.clear();
         self.level.clear();
         self.capacity.clear();
+        self.node_silent.clear();
         for gauge in [
             &self.stale,
             &self.health_ignored,
@@ -659,7 +667,7 @@ impl Metrics {
             Some(_) => self.plan(name, cluster.planner.counts()),
             None => self.forget_plan(&of_cluster),
         }
-        self.capacities(name, cluster);
+        self.nodes_of(name, cluster);
         if cluster.config.policy.overload == Overload::Dagor {
             self.levels(name, cluster, now);
         }
@@ -685,10 +693,18 @@ impl Metrics {
         }
     }
 
-    fn capacities(&self, name: &str, cluster: &Cluster) {
+    fn nodes_of(&self, name: &str, cluster: &Cluster) {
         for (address, host) in &cluster.hosts {
             let labels = OfHost::new(name, address);
-            match host.node.said() {
+            let (said, silent) = (host.node.said(), host.node.is_silent());
+            match said.is_some() || silent {
+                true => {
+                    let gauge = self.node_silent.get_or_create(&labels);
+                    gauge.set(silent.into());
+                }
+                false => drop(self.node_silent.remove(&labels)),
+            }
+            match said {
                 Some((millicores, _)) => {
                     let cores = f64::from(millicores) / 1000.0;
                     self.capacity.get_or_create(&labels).set(cores);

@@ -201,6 +201,39 @@ async fn the_reported_capacity_is_the_tables_until_it_is_forgotten() {
         .await;
 }
 
+/// As SIGSTOP does: its connection stays.
+#[tokio::test]
+async fn a_governor_that_is_stopped_is_silent_until_it_says_something_again() {
+    let control = Control::of_one_host().await;
+    let silent = |silent: u8| {
+        format!("weir_control_node_silent{{cluster=\"c\",host=\"127.0.0.1:1\"}} {silent}")
+    };
+    control
+        .until("a node without a governor", |host| {
+            host["node_silent"] == false
+        })
+        .await;
+    let page = control.get("/metrics").await;
+    assert!(!page.contains("weir_control_node_silent{"), "{page}");
+    let node = control.node(says(HOST, 500)).await;
+    control.until_metrics(&silent(1)).await;
+    control
+        .until("a silent node", |host| host["node_silent"] == true)
+        .await;
+    control.until_metrics("weir_control_node_streams 1").await;
+    let heard = silent(0);
+    let goes_on = async {
+        loop {
+            node.reports.send(says(HOST, 500)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        () = goes_on => {}
+        () = control.until_metrics(&heard) => {}
+    }
+}
+
 #[tokio::test]
 async fn a_row_comes_at_once_and_again_though_nothing_is_known() {
     let control = Control::of_one_host().await;

@@ -597,13 +597,19 @@ impl Cluster {
             .sum()
     }
 
-    /// Governors' words count when their time has come, and no more when they are older than `limit`.
-    pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
-        for host in self.hosts.values_mut() {
-            let lasting = host.lasting_millicores();
+    /// Governors' words count when their time has come, and no more when they are older than `limit`. The hosts whose
+    /// governors have fallen silent now.
+    pub fn settle_nodes(&mut self, now: Duration, limit: Duration) -> Vec<String> {
+        let mut silent = Vec::new();
+        for (address, host) in &mut self.hosts {
+            let (lasting, before) = (host.lasting_millicores(), host.node.is_silent());
             self.changed |= host.node.settle(now);
             self.changed |= host.node.forget(lasting, now, limit);
+            if host.node.is_silent() && !before {
+                silent.push(address.clone());
+            }
         }
+        silent
     }
 
     /// A host's row, as the governor of its node is told it. `origin` is where the state's clock began.

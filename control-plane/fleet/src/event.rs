@@ -63,6 +63,12 @@ pub enum Event {
         proxy: String,
         ignored: bool,
     },
+    /// The governor of a host's node has fallen silent for `reports.forget_after`, or says something again.
+    NodeSilent {
+        cluster: String,
+        host: String,
+        silent: bool,
+    },
     /// Requests of a cluster that are steered fare worse, so none is until the policy changes.
     Withdrawn { cluster: String, worse: Worse },
     /// Cache contents of a cluster are dropped because the limit is reached, or kept again.

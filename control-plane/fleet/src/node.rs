@@ -29,6 +29,8 @@ pub struct Node {
     waiting: Option<u32>,
     /// In the newest table.
     told: u32,
+    /// It said something once, and has not for so long that it does not count any more.
+    silent: bool,
 }
 
 /// What a governor is told of its host.
@@ -48,6 +50,11 @@ impl Node {
         self.said
     }
 
+    /// Whether its governor has fallen silent: it was stopped, or is cut off.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
     /// The capacity that counts.
     pub fn capacity(&self, configured: u32) -> u32 {
         self.said.map_or(configured, |(millicores, _)| millicores)
@@ -61,6 +68,7 @@ impl Node {
             configured => configured.saturating_mul(MOST_TIMES),
         };
         let before = self.said.map(|(before, _)| before);
+        self.silent = false;
         self.waiting = Some(millicores.min(most));
         self.said = before.map(|before| (before, now));
         match before {
@@ -93,6 +101,7 @@ impl Node {
         match self.said {
             Some((_, at)) if now.saturating_sub(at) > limit => {
                 (self.said, self.waiting) = (None, None);
+                self.silent = true;
                 self.is_news(configured)
             }
             _ => false,
@@ -195,10 +204,14 @@ mod tests {
         node.says(500, 0, NOW);
         node.tell(500);
         assert!(!node.forget(1000, NOW + limit, limit));
-        assert_eq!(node.capacity(1000), 500);
+        assert_eq!((node.capacity(1000), node.is_silent()), (500, false));
         let later = NOW + limit + Duration::from_millis(1);
         assert!(node.forget(1000, later, limit));
         assert_eq!((node.capacity(1000), node.said()), (1000, None));
         assert!(!node.forget(1000, later, limit), "once");
+        assert!(node.is_silent());
+        node.says(500, 0, later);
+        assert!(!node.is_silent(), "it is back");
+        assert!(!told(1000).is_silent(), "a node without a governor");
     }
 }

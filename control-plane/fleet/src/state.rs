@@ -220,8 +220,15 @@ impl State {
                 cluster.step_levels(now);
                 cluster.holdings.expire(now);
                 cluster.plan(now);
-                cluster.settle_nodes(now, self.settings.reports.forget_after);
-                cluster.forget_ignoring(now, self.settings.reports.forget_after);
+                let limit = self.settings.reports.forget_after;
+                let silent = cluster.settle_nodes(now, limit);
+                self.events
+                    .extend(silent.into_iter().map(|host| Event::NodeSilent {
+                        cluster: name.clone(),
+                        host,
+                        silent: true,
+                    }));
+                cluster.forget_ignoring(now, limit);
                 if let Some(worse) = cluster.judge_rollout(now) {
                     let cluster = name.clone();
                     self.events.push(Event::Withdrawn { cluster, worse });
@@ -319,10 +326,17 @@ impl State {
         });
     }
 
-    fn capacity_told(&mut self, cluster: &str, host: &str, millicores: u32, now: Duration) {
-        if let Some(cluster) = self.clusters.get_mut(cluster)
-            && let Some(host) = cluster.hosts.get_mut(host)
+    fn capacity_told(&mut self, name: &str, address: &str, millicores: u32, now: Duration) {
+        if let Some(cluster) = self.clusters.get_mut(name)
+            && let Some(host) = cluster.hosts.get_mut(address)
         {
+            if host.node.is_silent() {
+                self.events.push(Event::NodeSilent {
+                    cluster: name.to_owned(),
+                    host: address.to_owned(),
+                    silent: false,
+                });
+            }
             let configured = host.config.capacity_millicores;
             cluster.changed |= host.node.says(millicores, configured, now);
         }

@@ -147,6 +147,8 @@ pub struct HostView {
     pub capacity_from: &'static str,
     /// Where it is the node's.
     pub capacity_age_ms: Option<u64>,
+    /// Its node's governor has told a capacity and says nothing any more.
+    pub node_silent: bool,
     pub preempt_at_unix_ms: u64,
     pub known_keys: usize,
     pub sources: BTreeMap<&'static str, SourceView>,
@@ -393,6 +395,7 @@ fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration
         capacity_millicores: host.capacity_millicores(),
         capacity_from: host.capacity_from(),
         capacity_age_ms: said.map(|(_, at)| ms(at, now)),
+        node_silent: host.node.is_silent(),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
         sources: source_views(&host.polls, now),

@@ -57,6 +57,7 @@ impl Metrics {
             in_flight: _,
             nodes: _,
             capacity,
+            node_silent,
             denials,
             certificate_starts,
             certificate_ends,
@@ -82,6 +83,7 @@ impl Metrics {
         fill(&durations.family());
         fill(dropped);
         fill(capacity);
+        fill(node_silent);
         fill(plan_moves);
         let kv_events::KvEvents {
             blocks,

@@ -64,6 +64,14 @@ pub(super) fn event(event: &Event) {
             true => warn!(cluster, proxy, "Envoy ignores the filter's choices"),
             false => info!(cluster, proxy, "Envoy heeds the filter's choices"),
         },
+        Event::NodeSilent {
+            cluster,
+            host,
+            silent,
+        } => match silent {
+            true => warn!(cluster, host, "the governor of a host's node is silent"),
+            false => info!(cluster, host, "the governor of a host's node is back"),
+        },
         Event::Withdrawn { cluster, worse } => warn!(
             cluster,
             %worse,

@@ -77,6 +77,8 @@ pub struct Host {
     pub from: Option<String>,
     pub admission_level: u16,
     pub capacity_millicores: u32,
+    /// The governor of its node reported once, and does not any more.
+    pub node_silent: bool,
     pub known_keys: u64,
     pub sources: BTreeMap<String, Source>,
 }
@@ -155,9 +157,13 @@ impl Host {
         Some(queued.iter().map(|one| u64::from(*one)).sum())
     }
 
-    /// What is wrong with its sources' answers, source first.
+    /// What is wrong with its sources' answers, source first, and with its node.
     pub fn trouble(&self) -> Vec<String> {
-        trouble(&self.sources)
+        let mut trouble = trouble(&self.sources);
+        if self.node_silent {
+            trouble.push("node: its governor is silent".to_owned());
+        }
+        trouble
     }
 }
 

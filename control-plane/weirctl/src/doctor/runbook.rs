@@ -36,6 +36,8 @@ runbooks! {
     sidecars:
         WeirTablesRefused WeirSidecarReportsRefused WeirSidecarAlone WeirCacheContentsLeftOut WeirSidecarStale
         WeirChoicesIgnored WeirSidecarsOfOneId WeirChoosesBlindly;
+    governors:
+        WeirGovernorSilent;
 }
 
 /// Its path in the repository, with the anchor of the section.

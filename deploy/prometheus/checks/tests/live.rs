@@ -46,6 +46,10 @@ const ABSENT: &[(&str, &str)] = &[
         "a governor that divides cores tells it: needs cgroups of its own",
     ),
     (
+        "weir_control_node_silent",
+        "a governor that divides cores has to have reported: needs cgroups of its own",
+    ),
+    (
         "weir_governor_service_cores",
         "where cores are divided: needs cgroups of its own",
     ),

@@ -164,6 +164,14 @@ fn figures(at: &str, cluster: &Cluster) -> Vec<Finding> {
             "write hosts[].capacity_millicores, or run weir-governor on the nodes",
         );
     }
+    let silent = which(|host| host.node_silent);
+    if !silent.is_empty() {
+        look.poor(
+            format!("the governors of the nodes of {} are silent", listed(silent)),
+            "start them again: a stopped one leaves cores and jobs as they are; their capacity is the next source's",
+        )
+        .alerts(Runbook::WeirGovernorSilent);
+    }
     let stale = which(|host| host.state == "up" && host.stale);
     if !stale.is_empty() {
         let most = 2 * stale.len() > cluster.hosts.len();

@@ -499,3 +499,18 @@ fn few_hosts_with_old_figures_are_another_alert_than_most() {
     let most = of(vec![stale(1), stale(2), up(3)]);
     assert_eq!(most, Some(Runbook::WeirMostHostsStale));
 }
+
+#[test]
+fn a_node_whose_governor_was_stopped_is_named() {
+    let silent = Host {
+        node_silent: true,
+        ..up(1)
+    };
+    let cluster = Cluster {
+        hosts: vec![silent, up(2)],
+        ..Cluster::default()
+    };
+    let found = evidence(vec![of_cluster(cluster)], vec![]);
+    let said = r#"the governors of the nodes of "127.0.0.1:1" are silent"#;
+    assert_eq!(runbook(&found, said), Some(Runbook::WeirGovernorSilent));
+}
