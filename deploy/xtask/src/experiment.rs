@@ -137,9 +137,7 @@ pub(crate) fn load(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
     launch.build_with_sidecar(&[CONTROL, WORKER])?;
     launch.tell(K6, tools::build(workspace, K6)?);
-    if launch.own.has_value("--against", "mesh") {
-        launch.tell(CONSUL, tools::build(workspace, CONSUL)?);
-    }
+    launch.tell_consul_for_mesh()?;
     launch.start("the table, the report, k6's own summaries, every configuration and every log are")
 }
 
@@ -200,6 +198,7 @@ pub(crate) fn colocation(mut launch: Launch<'_>) -> Result<()> {
 
 pub(crate) fn shared_node(mut launch: Launch<'_>) -> Result<()> {
     launch.build_with_sidecar(&[CONTROL, GOVERNOR, WORKER, REPLAY])?;
+    launch.tell_consul_for_mesh()?;
     launch.start("the table, the report, every round, every request and every log are")
 }
 
@@ -238,6 +237,14 @@ pub(crate) fn faults(mut launch: Launch<'_>, debug: bool) -> Result<()> {
 impl Launch<'_> {
     fn tell(&mut self, flag: &str, file: PathBuf) {
         self.flags.push((format!("--{flag}"), file));
+    }
+
+    /// Tells it of Consul, which takes minutes to build, where it is asked for a mesh.
+    fn tell_consul_for_mesh(&mut self) -> Result<()> {
+        if self.own.has_value("--against", "mesh") {
+            self.tell(CONSUL, tools::build(self.workspace, CONSUL)?);
+        }
+        Ok(())
     }
 
     /// Tells it of Envoy and the filter.

@@ -107,7 +107,7 @@ pub struct Programs {
 
 /// Where the fleet stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-enum Fleet {
+pub(crate) enum Fleet {
     /// Hosts behind the callers' Envoys, which are configured statically or told by weir-control
     Static,
     /// Hosts behind sidecars of their own, in Consul Connect

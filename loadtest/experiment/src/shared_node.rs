@@ -12,11 +12,13 @@
 
 pub mod batch;
 pub mod calibration;
+mod consul;
 pub mod figures;
 pub mod governor;
 pub mod mesh;
 pub mod plan;
 pub mod programs;
+pub mod reaction;
 pub mod report;
 pub mod rounds;
 pub mod service;
@@ -27,7 +29,7 @@ pub mod work;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use weir_report::Report;
 
 use self::calibration::Calibration;
@@ -36,15 +38,24 @@ use self::programs::Programs;
 use self::rounds::{Round, Setting};
 use self::way::Way;
 use self::work::Work;
+use crate::load::Fleet as Surroundings;
 use crate::variant::{Compared, Variant};
 use crate::verdict::Verdict;
 use crate::{Experiment, cgroups, driver};
 
-type Args = Compared<Programs, Way>;
+/// Flags.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Surroundings of the host: an Envoy before it, or a Consul mesh
+    #[arg(long, value_enum, default_value = "static")]
+    against: Surroundings,
+    #[command(flatten)]
+    compared: Compared<Programs, Way>,
+}
 
 /// The experiment after its calibration.
 pub struct SharedNode {
-    args: Args,
+    args: Compared<Programs, Way>,
     folder: PathBuf,
     plan: Plan,
     found: Calibration,
@@ -64,9 +75,18 @@ impl Experiment for SharedNode {
     type Turn = Turn;
     type Round = Round;
 
-    fn set_up(mut args: Args, folder: &Path) -> Result<Self> {
+    fn set_up(args: Args, folder: &Path) -> Result<Self> {
         cgroups::sweep(Self::NAME)?;
+        let (mut args, against) = (args.compared, args.against);
         args.programs.burn = std::env::current_exe()?;
+        if against == Surroundings::Static {
+            args.programs.consul = None;
+        } else {
+            ensure!(
+                args.programs.consul.is_some(),
+                "--against mesh needs --consul"
+            );
+        }
         let plan = if args.seeded.quick {
             Plan::QUICK
         } else {
@@ -103,6 +123,7 @@ impl Experiment for SharedNode {
             plan: &self.plan,
             found: self.found,
             work: &self.work,
+            consul: self.args.programs.consul.as_deref(),
         };
         let folder = self.folder.join(format!("{repeat}-{}", way.name()));
         let round = rounds::run(&setting, way, (repeat, seed), &folder)
@@ -115,7 +136,7 @@ impl Experiment for SharedNode {
         let count = round.requests.all();
         Some(format!(
             "{:<13} shed {:>4} of {}, failed {}; p95 wait {:.0} ms; batch {:.1} s of CPU in {:.0} s; {} moves; \
-             capacity from {}",
+             second core after {:.0} ms, both {:.0} % of the overload; capacity from {}",
             round.way.name(),
             count.shed,
             count.sent,
@@ -124,6 +145,8 @@ impl Experiment for SharedNode {
             round.batch_cpu_s,
             round.seconds,
             round.moves,
+            round.reaction.after_ms(),
+            100.0 * round.reaction.share(),
             round.capacity_from,
         ))
     }
@@ -137,7 +160,10 @@ impl Experiment for SharedNode {
     }
 
     fn report(&self, rounds: &[Round]) -> Option<Report> {
-        let command = self.args.seeded.command(Self::NAME);
+        let mut command = self.args.seeded.command(Self::NAME);
+        if self.args.programs.consul.is_some() {
+            command += " --against mesh";
+        }
         Some(report::page(rounds, &self.plan, self.found, &command))
     }
 }

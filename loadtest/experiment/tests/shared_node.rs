@@ -66,6 +66,7 @@ fn programs() -> Result<Programs, Lacking> {
         },
         governor: program("weir-governor")?,
         replay: program("weir-replay")?,
+        consul: None,
         burn: env!("CARGO_BIN_EXE_weir-experiment").into(),
     })
 }
@@ -88,6 +89,7 @@ fn with_the_governor_a_loaded_service_has_both_cores_and_nothing_is_left(
         plan: &PLAN,
         found,
         work: &work,
+        consul: None,
     };
     let run = |way: Way| -> Result<Round> {
         let round = rounds::run(&setting, way, (0, 1), &folder.path().join(way.name()))?;

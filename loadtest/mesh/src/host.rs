@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hosts: emulated applications with sidecars.
+//! Hosts: applications, emulated or real, with sidecars.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -29,10 +29,19 @@ impl Host {
     /// What runs the application.
     pub(crate) fn command(&self, programs: &Programs, plan: &Plan) -> Command {
         let mut command = Command::new(&programs.worker);
+        let cores = match &plan.work {
+            Some(work) => {
+                command.arg("--store").arg(&work.store);
+                work.threads
+            }
+            None => {
+                command.arg("--emulate");
+                plan.cores
+            }
+        };
         command
-            .arg("--emulate")
             .args(["--listen", &self.application.to_string()])
-            .args(["--cores", &plan.cores.to_string()])
+            .args(["--cores", &cores.to_string()])
             .args(&plan.host_flags);
         command
     }

@@ -325,10 +325,11 @@ impl Mesh {
     }
 
     fn wait_until_informed(&mut self, caller: &Caller) -> Result<()> {
+        // A host that works for real has an answer to this as well.
         let request = Request {
             method: "GET",
-            path: "/",
-            headers: &[("x-weir-key", "first"), ("x-emulate-run-us", "100")],
+            path: "/metrics",
+            headers: &[("x-weir-key", "first")],
             body: "",
         };
         let what = format!("an informed choice of {}", caller.name);

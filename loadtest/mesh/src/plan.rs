@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a mesh is to be.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,7 +32,9 @@ pub struct Plan {
     pub prometheus: bool,
     /// Cores of each host, told to its program and to Consul.
     pub cores: u32,
-    /// More flags of the hosts' program, `weir-worker --emulate`.
+    /// Hosts do real work. None: they are emulated.
+    pub work: Option<Work>,
+    /// More flags of the hosts' program, `weir-worker`.
     pub host_flags: Vec<String>,
     /// What weir-control is told of the cluster `rules`, merged over what the mesh tells it (RFC 7396): its
     /// policy, for example.
@@ -39,6 +43,16 @@ pub struct Plan {
     pub control: Value,
     /// Worker threads of each caller's sidecar.
     pub caller_threads: u32,
+}
+
+/// The work of hosts that are not emulated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// The folder of projects.
+    pub store: PathBuf,
+    /// Threads that run jobs, of each host: Consul is told [`Plan::cores`].
+    pub threads: u32,
 }
 
 impl Default for Plan {
@@ -52,6 +66,7 @@ impl Default for Plan {
             own_clocks: false,
             prometheus: true,
             cores: 4,
+            work: None,
             host_flags: Vec::new(),
             cluster: json!({}),
             control: json!({}),

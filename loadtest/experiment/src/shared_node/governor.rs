@@ -1,38 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-governor, told of the service's cgroup and of the job; in one way of the mesh, too.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::batch::{self, JOB, THREADS};
-use super::mesh::CLUSTER;
+use super::mesh::{CLUSTER, Mesh};
 use super::programs::Programs;
 use crate::cgroups::Cgroups;
 use crate::governor::Governor;
 
-/// The host and its weir-control.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// The host, as weir-control has it.
-    pub host: SocketAddr,
-    /// Its xDS listener.
-    pub control: SocketAddr,
-}
-
-/// Starts it and waits until it governs. Without a row it goes by CPU use alone.
+/// Starts it and waits until it governs. Without a mesh it goes by CPU use alone.
 ///
 /// # Errors
 /// It refuses its configuration, or does not say that it is ready.
 pub fn start(
     programs: &Programs,
     cgroups: &Cgroups,
-    row: Option<Row>,
+    mesh: Option<&Mesh>,
     folder: &Path,
 ) -> Result<Governor> {
-    let configuration = configuration(programs, cgroups, row, folder);
+    let configuration = configuration(programs, cgroups, mesh, folder);
     let governor = Governor::start(&programs.governor, None, &configuration, folder)?;
     cgroups.keep(governor.pid())?;
     Ok(governor)
@@ -49,7 +39,12 @@ pub fn moves(governor: Option<&Governor>) -> Result<u64> {
 }
 
 /// Two cores: one is the service's, and one is its or the job's.
-fn configuration(programs: &Programs, cgroups: &Cgroups, row: Option<Row>, folder: &Path) -> Value {
+fn configuration(
+    programs: &Programs,
+    cgroups: &Cgroups,
+    mesh: Option<&Mesh>,
+    folder: &Path,
+) -> Value {
     let mut written = json!({
         "service": {"cgroup": cgroups.service()},
         "core_policy": {"blocks": {"reserved": 0, "small": 1, "large": "none", "calm": "100ms"}},
@@ -72,13 +67,13 @@ fn configuration(programs: &Programs, cgroups: &Cgroups, row: Option<Row>, folde
         "events": {"path": folder.join("weir.events")},
         "state_directory": folder.join("state"),
     });
-    if let Some(Row { host, control }) = row {
+    if let Some(mesh) = mesh {
         written["mesh"] = json!({
-            "control": format!("http://{control}"),
+            "control": format!("http://{}", mesh.control),
             "cluster": CLUSTER,
-            "host": host,
-            // Five jobs' time, and a fifth of the threshold of the levels: the default of 20 ms is one job's.
-            "delay": "100ms",
+            "host": mesh.host,
+            // Two jobs' time, which half of one core's load hardly ever waits: the default of 20 ms is one job's.
+            "delay": "40ms",
             // Of a calm of seconds the job is to have most.
             "hold": "2s",
         });

@@ -16,6 +16,9 @@ pub struct Programs {
     /// weir-replay
     #[arg(long, value_name = "FILE")]
     pub replay: PathBuf,
+    /// Consul, for a host in its mesh
+    #[arg(long, value_name = "FILE")]
+    pub consul: Option<PathBuf>,
     /// The batch job: this program itself, by its subcommand `burn`
     #[arg(skip)]
     pub burn: PathBuf,

@@ -117,6 +117,7 @@ mod tests {
     use super::*;
     use crate::shared_node::figures::Figures;
     use crate::shared_node::figures::tests::record;
+    use crate::shared_node::reaction::Reaction;
     use crate::shared_node::rounds::Sample;
     use weir_replay::record::Outcome;
 
@@ -132,6 +133,7 @@ mod tests {
             batch_cpu_s: 8.5,
             mesh_cpu_s: 1.0,
             moves: 3,
+            reaction: Reaction::default(),
             capacity_from: "node".to_owned(),
             shed_at_s: vec![3.2, 3.9],
             samples: vec![Sample {

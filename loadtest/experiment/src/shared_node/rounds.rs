@@ -2,7 +2,6 @@
 //! One way of one round: too much for one core, little, and too much again.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,18 +18,20 @@ use crate::replay::Record;
 use crate::shared_node::batch::{self, JOB};
 use crate::shared_node::calibration::{Calibration, warm_up};
 use crate::shared_node::figures::Figures;
-use crate::shared_node::governor::{self, Row};
+use crate::shared_node::governor;
 use crate::shared_node::mesh::{self, Mesh};
 use crate::shared_node::plan::Plan;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::service;
+use crate::shared_node::reaction::Reaction;
 use crate::shared_node::way::Way;
 use crate::shared_node::work::{Work, moments};
 
-/// Between two looks at who has the cores.
-const LOOK: Duration = Duration::from_millis(250);
-/// Until weir-control tells what the governor has said of the capacity.
+/// Between two looks at who has the cores: a tick of the governor.
+const LOOK: Duration = Duration::from_millis(50);
+/// Until weir-control tells what the governor has said of the capacity,
 const CAPACITY: Duration = Duration::from_secs(10);
+/// and until the governor has taken the second core from a service that has nothing to do.
+const CALM: Duration = Duration::from_secs(30);
 
 /// The part of all ways.
 pub struct Setting<'a> {
@@ -42,6 +43,8 @@ pub struct Setting<'a> {
     pub found: Calibration,
     /// The requests.
     pub work: &'a Work,
+    /// Consul, where the host is in its mesh.
+    pub consul: Option<&'a Path>,
 }
 
 /// A way's figures of a round: a line of `rounds.jsonl`.
@@ -59,10 +62,12 @@ pub struct Round {
     pub service_cpu_s: f64,
     /// of the batch job,
     pub batch_cpu_s: f64,
-    /// and of Envoy and weir-control.
+    /// and of Envoy, weir-control and Consul.
     pub mesh_cpu_s: f64,
     /// How often the service's cores were changed.
     pub moves: u64,
+    /// How soon and how long the service had both cores.
+    pub reaction: Reaction,
     /// The source of weir-control's capacity of the host.
     pub capacity_from: String,
     /// When those were due that were refused; every request is in a file of its own.
@@ -103,29 +108,20 @@ pub fn run(
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut cgroups = Cgroups::new("shared-node")?;
     let mut processes = Processes::new(folder.to_owned())?;
-    let host = service::start(&mut processes, programs, &cgroups, work, folder)?;
-    let mesh = mesh::start(&mut processes, programs, host, folder)?;
+    let mut mesh = mesh::start(&mut processes, setting, &cgroups, folder)?;
     if way == Way::Static {
         cgroups.confine(&Cores::from([0]))?;
     }
     let found = cgroups.cores()?;
-    warm_up(&mut processes, programs, work, folder, mesh.envoy.listener)?;
-    let governor = start_batch(
-        setting,
-        way,
-        &cgroups,
-        &mut processes,
-        (host, &mesh),
-        folder,
-    )?;
+    warm_up(&mut processes, programs, work, folder, mesh.caller)?;
+    let governor = start_batch(setting, way, &cgroups, &mut processes, &mesh, folder)?;
     let moments = moments(plan, setting.found.one_core, seed);
     work.workload(&folder.join("round"), &moments, seed)?;
-    let parts = [mesh.envoy.process, mesh.control.process];
-    let before = Spent::now(&cgroups, &parts, governor.as_ref())?;
+    let before = Spent::now(&cgroups, &mesh.parts, governor.as_ref())?;
     let begun = Instant::now();
     let (records, samples) = ask(setting, &cgroups, &mut processes, &mesh, folder)?;
     let seconds = begun.elapsed().as_secs_f64();
-    let after = Spent::now(&cgroups, &parts, governor.as_ref())?;
+    let after = Spent::now(&cgroups, &mesh.parts, governor.as_ref())?;
     let capacity_from = mesh.capacity_from()?;
     if let Some(mut governor) = governor {
         governor.must_live()?;
@@ -133,6 +129,7 @@ pub fn run(
         cgroups.put_back(&found)?;
     }
     processes.check()?;
+    mesh.must_live()?;
     Ok(Round {
         repeat,
         way,
@@ -142,6 +139,7 @@ pub fn run(
         batch_cpu_s: after.batch.saturating_sub(before.batch).as_secs_f64(),
         mesh_cpu_s: (after.mesh - before.mesh).as_secs_f64(),
         moves: after.moves - before.moves,
+        reaction: Reaction::of(&samples, plan),
         capacity_from,
         shed_at_s: shed_at_s(&records),
         samples,
@@ -157,7 +155,7 @@ fn ask(
     folder: &Path,
 ) -> Result<(Vec<Record>, Vec<Sample>)> {
     let mut samples = Vec::new();
-    let (folder, target) = (folder.join("round"), mesh.envoy.listener);
+    let (folder, target) = (folder.join("round"), mesh.caller);
     let look = |at| {
         if at >= LOOK * samples.len() as u32 {
             samples.extend(Sample::now(cgroups, at));
@@ -181,7 +179,7 @@ fn start_batch(
     way: Way,
     cgroups: &Cgroups,
     processes: &mut Processes,
-    (host, mesh): (SocketAddr, &Mesh),
+    mesh: &Mesh,
     folder: &Path,
 ) -> Result<Option<Governor>> {
     if !way.is_governed() {
@@ -191,16 +189,16 @@ fn start_batch(
         cgroups.take_job(JOB, process.id().unsigned_abs(), cores)?;
         return Ok(None);
     }
-    let row = (way == Way::GovernorMesh).then_some(Row {
-        host,
-        control: mesh.control.xds,
-    });
-    let governor = governor::start(setting.programs, cgroups, row, folder)?;
-    if row.is_some() {
+    let told = (way == Way::GovernorMesh).then_some(mesh);
+    let governor = governor::start(setting.programs, cgroups, told, folder)?;
+    if told.is_some() {
         processes.wait_until("the governor's capacity in /tables", CAPACITY, || {
             (mesh.capacity_from().ok()? == "node").then_some(())
         })?;
     }
+    processes.wait_until("one core for a service without work", CALM, || {
+        (cgroups.cores().ok()?.len() == 1).then_some(())
+    })?;
     Ok(Some(governor))
 }
 

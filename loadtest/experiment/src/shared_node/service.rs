@@ -16,6 +16,9 @@ use crate::shared_node::work::Work;
 /// Threads that run jobs, in all ways: one for each core that it may ever have.
 pub const THREADS: u32 = 2;
 
+/// More of its flags: the project does not change.
+pub const FLAGS: [&str; 2] = ["--recheck-seconds", "600"];
+
 /// Starts it and returns its address.
 ///
 /// # Errors
@@ -34,8 +37,7 @@ pub fn start(
         .arg(&work.folder)
         .args(["--listen", "127.0.0.1:0"])
         .args(["--cores", &THREADS.to_string()])
-        // The project does not change.
-        .args(["--recheck-seconds", "600"])
+        .args(FLAGS)
         .arg("--ports-file")
         .arg(&ports)
         .env("RUST_LOG", "warn");

@@ -5,11 +5,12 @@ use clap::ValueEnum;
 use weir_report::Table;
 
 use crate::shared_node::figures::Figures;
+use crate::shared_node::reaction::Reaction;
 use crate::shared_node::rounds::Round;
 use crate::shared_node::way::Way;
 use crate::variant::Variant;
 
-const HEADER: [&str; 12] = [
+const HEADER: [&str; 14] = [
     "way",
     "sent",
     "shed",
@@ -22,6 +23,8 @@ const HEADER: [&str; 12] = [
     "batch CPU / s a s",
     "mesh CPU / s a s",
     "moves",
+    "second core after / ms",
+    "both cores / % of the overload",
 ];
 
 /// A way, over all its rounds.
@@ -32,17 +35,25 @@ pub fn of(rounds: &[Round], way: Way) -> Option<Figures> {
     Some(Figures::sum(ours().map(|round| &round.requests)))
 }
 
+/// How soon and how long a way gave the service both cores, over all its rounds.
+#[must_use]
+pub fn reaction(rounds: &[Round], way: Way) -> Option<Reaction> {
+    let ours = || rounds.iter().filter(|round| round.way == way);
+    ours().next()?;
+    Some(Reaction::sum(ours().map(|round| &round.reaction)))
+}
+
 /// A row for each way that was run.
 #[must_use]
 pub fn table(rounds: &[Round]) -> Table {
     let rows = Way::value_variants().iter().filter_map(|way| {
         let figures = of(rounds, *way)?;
-        Some(row(rounds, *way, &figures))
+        Some(row(rounds, *way, &figures, &reaction(rounds, *way)?))
     });
     Table::new(HEADER, rows)
 }
 
-fn row(rounds: &[Round], way: Way, figures: &Figures) -> Vec<String> {
+fn row(rounds: &[Round], way: Way, figures: &Figures, reaction: &Reaction) -> Vec<String> {
     let ours = || rounds.iter().filter(|round| round.way == way);
     let seconds: f64 = ours().map(|round| round.seconds).sum();
     let a_second = |of: fn(&Round) -> f64| ours().map(of).sum::<f64>() / seconds;
@@ -64,5 +75,7 @@ fn row(rounds: &[Round], way: Way, figures: &Figures) -> Vec<String> {
         format!("{:.2}", a_second(|round| round.batch_cpu_s)),
         format!("{:.2}", a_second(|round| round.mesh_cpu_s)),
         ours().map(|round| round.moves).sum::<u64>().to_string(),
+        format!("{:.0}", reaction.after_ms()),
+        format!("{:.0}", 100.0 * reaction.share()),
     ]
 }
