@@ -68,6 +68,22 @@ pub struct Mesh {
     pub pressure: pressure::Params,
 }
 
+/// Whom to believe over TLS, and who the governor is there.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// PEM: the authority of the other side's certificate; of `https` alone.
+    pub authority: Option<Vec<u8>>,
+    /// PEM, certificate and key: who the governor is.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl std::fmt::Debug for Trust {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trust").finish_non_exhaustive()
+    }
+}
+
 /// A hot function of a program that cannot tell of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uprobe {

@@ -41,6 +41,9 @@ pub struct Seen {
     pub pressed: bool,
     /// One for each job, in their order. A missing one waits.
     pub jobs: Vec<State>,
+    /// Jobs of other nodes that jobs here wait for, in the plan's order: whether each has ended, none while that is
+    /// not known. A missing one is not known.
+    pub elsewhere: Vec<Option<bool>>,
 }
 
 impl Seen {
@@ -51,6 +54,10 @@ impl Seen {
     /// Whether anything tells of the service. Where somebody measures its latency, use alone does not.
     fn tells(&self, measured: bool) -> bool {
         self.p95.is_some() || self.quiet || (self.cpu().is_some() && !measured)
+    }
+
+    fn elsewhere(&self, index: usize) -> Option<bool> {
+        self.elsewhere.get(index).copied().flatten()
     }
 
     fn job(&self, index: usize) -> State {

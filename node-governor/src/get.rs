@@ -7,6 +7,8 @@ use anyhow::ensure;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 /// An Envoy with many clusters shows less where the path says which: `?filter=`.
 const MOST_BYTES: usize = 4 << 20;
@@ -16,11 +18,20 @@ const TOLD: usize = 300;
 
 /// The page, if the answer is a good one.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
-    let stream = tokio::net::TcpStream::connect(address).await?;
+    let stream = TcpStream::connect(address).await?;
+    get_over(stream, &address.to_string(), path).await
+}
+
+/// The same over a connection that is there. `host` is the other side's name.
+pub(crate) async fn get_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    host: &str,
+    path: &str,
+) -> anyhow::Result<String> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let request = hyper::Request::get(path)
-        .header(hyper::header::HOST, address.to_string())
+        .header(hyper::header::HOST, host)
         .body(Empty::<Bytes>::new())?;
     let answer = async {
         let answer = sender.send_request(request).await?;

@@ -277,12 +277,14 @@ async fn serve(
     stopped
 }
 
-/// The tasks beside the governor, in this thread: pages, the measurement of latency, and the link to the mesh.
+/// The tasks beside the governor, in this thread: pages, the measurement of latency, and the links to the mesh and to
+/// governors of other nodes.
 struct Edges {
     functions: Vec<(u8, String)>,
     logs: Option<PathBuf>,
     tail: config::Tail,
     mesh: Option<config::Mesh>,
+    trust: config::Trust,
 }
 
 impl Edges {
@@ -293,6 +295,7 @@ impl Edges {
             logs: shares.map(|shares| shares.batch.logs.clone()),
             tail: config.tail.clone(),
             mesh: config.mesh.clone(),
+            trust: shares.map_or_else(Default::default, |shares| shares.division.peers().1),
         }
     }
 
@@ -302,6 +305,7 @@ impl Edges {
         if let Some(mesh) = self.mesh {
             tokio::spawn(mesh::connect(mesh, governor.link()));
         }
+        tokio::spawn(governor.peers().ask(self.trust));
         App::new(governor.book(), self.functions).with_timeline(self.logs)
     }
 }

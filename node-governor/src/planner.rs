@@ -81,6 +81,7 @@ impl Planner {
                 quiet: sensed.is_quiet(STALE),
                 pressed: plan.pressed,
                 jobs: sensed.jobs.clone(),
+                elsewhere: sensed.elsewhere.clone(),
             })
         });
         let Some(frequency) = &mut self.frequency else {

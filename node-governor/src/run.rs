@@ -21,6 +21,7 @@ use crate::restore;
 use crate::root::Root;
 use crate::sense::energy::Zone;
 use crate::sense::mesh::Link;
+use crate::sense::peers::Peers;
 use crate::sense::service::ServiceClock;
 use crate::sense::{Measured, Sense, now};
 use crate::sensed::{Core, Nanos, Sensed};
@@ -51,6 +52,7 @@ struct Divided {
     shares: Shares,
     clock: ServiceClock,
     timeline: Recorder,
+    peers: Peers,
 }
 
 type Division = (
@@ -142,6 +144,12 @@ impl Governor {
         self.sense.measured()
     }
 
+    /// What the governors of other nodes say of their jobs.
+    pub fn peers(&self) -> Peers {
+        let peers = self.shares.as_ref().map(|divided| divided.peers.clone());
+        peers.unwrap_or_default()
+    }
+
     /// What the mesh says, and what it is told.
     pub fn link(&self) -> Link {
         self.link.clone()
@@ -209,6 +217,8 @@ impl Governor {
             let states = divided.shares.states(now);
             self.sensed.jobs.clear();
             self.sensed.jobs.extend_from_slice(states);
+            self.sensed.elsewhere.clear();
+            self.sensed.elsewhere.extend(divided.peers.ended());
         }
     }
 
@@ -239,6 +249,8 @@ impl Governor {
         for job in 0..self.sensed.jobs.len() {
             shown.job(job, divided.shares.facts(job));
         }
+        shown.peers.clear();
+        shown.peers.extend(divided.peers.book());
         divided.timeline.record(unix_ms(), shown, self.sensed.tail);
     }
 
@@ -275,6 +287,7 @@ impl Divided {
             shares: Shares::find(config, machine, root, held)?,
             clock: ServiceClock::new(Vec::new()),
             timeline,
+            peers: Peers::new(config.division.peers().0),
         })
     }
 }

@@ -7,11 +7,15 @@
 //!  hot calls, a page or a query ── tail ────┘        powercap ── energy ──> shown only
 //! ```
 
+#[cfg(test)]
+#[path = "../../control-plane/tests/certificates/mod.rs"]
+mod certificates;
 pub mod energy;
 pub mod events;
 mod measure;
 pub mod mesh;
 pub mod page;
+pub mod peers;
 pub mod promql;
 pub mod service;
 mod tail;

@@ -38,6 +38,8 @@ pub struct Sensed {
     pub waiting: Vec<Nanos>,
     /// The batch jobs, in their order.
     pub jobs: Vec<State>,
+    /// Jobs of other nodes that these wait for: whether each has ended; none while that is not known.
+    pub elsewhere: Vec<Option<bool>>,
 }
 
 /// What weir-control says of the service's host.

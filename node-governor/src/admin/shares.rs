@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `/state` says of the service's cores and the jobs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::book::shares::{JobBook, SharesBook, reason_name, state_name};
+use crate::book::shares::{JobBook, PeerBook, SharesBook, reason_name, state_name};
 
 /// Who has what, and how far the jobs are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,6 +40,20 @@ pub struct SharesView {
     pub share: Option<f64>,
     /// In their order.
     pub jobs: Vec<JobView>,
+    /// Governors of other nodes that are asked for jobs there.
+    #[serde(default)]
+    pub peers: Vec<PeerView>,
+}
+
+/// The governor of another node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PeerView {
+    /// Name of its node.
+    pub node: String,
+    /// Its last answer was a good one.
+    pub answers: bool,
+    /// Its jobs that jobs here wait for, and whether each has ended; null while that is not known.
+    pub jobs: BTreeMap<String, Option<bool>>,
 }
 
 /// One job.
@@ -91,6 +107,17 @@ impl SharesView {
             failed: progress.failed,
             share: progress.share,
             jobs: book.jobs.iter().map(JobView::new).collect(),
+            peers: book.peers.iter().map(PeerView::new).collect(),
+        }
+    }
+}
+
+impl PeerView {
+    fn new(peer: &PeerBook) -> Self {
+        Self {
+            node: peer.node.clone(),
+            answers: peer.answers,
+            jobs: peer.jobs.iter().cloned().collect(),
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct SharesBook {
     pub write_errors: u64,
     /// In their order.
     pub jobs: Vec<JobBook>,
+    /// Governors of other nodes that are asked for jobs there.
+    pub peers: Vec<PeerBook>,
     /// When it was decided last.
     pub last: Option<Nanos>,
 }
@@ -70,6 +72,17 @@ pub struct JobBook {
     pub code: Option<i32>,
     /// What went wrong.
     pub trouble: Option<String>,
+}
+
+/// The governor of another node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerBook {
+    /// Name of its node.
+    pub node: String,
+    /// Its last answer was a good one.
+    pub answers: bool,
+    /// Its jobs that jobs here wait for, and whether each has ended; none while that is not known.
+    pub jobs: Vec<(String, Option<bool>)>,
 }
 
 /// How far all jobs are.

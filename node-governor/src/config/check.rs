@@ -6,6 +6,7 @@ mod jobs;
 mod mesh;
 mod names;
 mod policy;
+mod remote;
 mod shares;
 mod tail;
 

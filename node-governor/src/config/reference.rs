@@ -23,7 +23,7 @@ const FILES: [&str; 17] = [
     "core_policy: { latency_slack: {} }\nservice: { pid_file: /a }",
     "core_policy: { heracles: {} }\nservice: { pid_file: /a }",
     "core_policy: { blocks: {} }\nservice: { pid: 2 }",
-    "core_policy: { static_plan: { node: n, nodes: [ { name: n, cores: 0-1, service: 0 } ], steps: [ { job: j, node: n, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]",
+    "core_policy: { static_plan: { node: n, nodes: [ { name: n, cores: 0-1, service: 0 }, { name: m, cores: 0, url: 'https://m:1' } ], authority: cert.pem, steps: [ { job: j, node: n, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]",
 ];
 /// A plan of this machine, whose service has its cores beside the steps.
 const PLAN: &str = "core_policy: { static_plan: { service: 0, steps: [ { job: j, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]";

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use weir_settings::Error;
 
+use super::Trust;
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
 use crate::cores::latency_slack::{self, LatencySlack};
@@ -62,6 +63,21 @@ pub struct NodePlan {
     pub plan: static_plan::Params,
     /// It was written for one node without saying which cores that has: those that the machine has.
     pub whole: bool,
+    /// Nodes with jobs that jobs of this one wait for; their jobs, one after the other, are the plan's `elsewhere`.
+    pub peers: Vec<Peer>,
+    /// Of those that are asked over https.
+    pub trust: Trust,
+}
+
+/// The governor of another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Name of its node.
+    pub node: String,
+    /// Its admin page: `http://ip:port` or `https://name:port`.
+    pub url: String,
+    /// Its jobs that jobs here wait for.
+    pub jobs: Vec<String>,
 }
 
 impl Shares {
@@ -152,6 +168,14 @@ impl Division {
                     .any(|step| step.job == job && step.node != plan.node)
             }
             _ => true,
+        }
+    }
+
+    /// The governors of other nodes that have to be asked, and whom to believe.
+    pub fn peers(&self) -> (&[Peer], Trust) {
+        match self {
+            Self::StaticPlan(plan) => (&plan.peers, plan.trust.clone()),
+            _ => (&[], Trust::default()),
         }
     }
 

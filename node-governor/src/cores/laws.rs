@@ -46,6 +46,7 @@ fn chained(jobs: &[Job], machine: &Cores) -> static_plan::Params {
             service: [0].into(),
         }],
         steps: jobs.iter().enumerate().map(step).collect(),
+        ..static_plan::Params::default()
     }
 }
 
@@ -172,8 +173,8 @@ proptest! {
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
                     pressed: *pressed,
-                    quiet: false,
                     jobs: states.clone(),
+                    ..Seen::default()
                 });
                 obey(&plan, &mut states)?;
             }

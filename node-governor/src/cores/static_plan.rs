@@ -4,10 +4,13 @@
 //! Part 3 of document 004 (*Cloud Computing Architecture*, semester project report): "a static scheduler with
 //! conditions on when the previous job were to finish". A job that failed counts as ended, so that it does not
 //! stop the rest. Jobs that may run at the same time can share cores; none shares the service's.
+//!
+//! Of our own: a job may wait for one of another node, whose governor is asked. Its silence starts nothing and stops
+//! nothing: a job that waits goes on waiting, and one that has started goes on, as where this governor begins anew.
 
 use super::places::act;
 use super::{CorePlan, Cores, JobPlan, Reason, Refused, Seen, check_cores, check_jobs};
-use crate::jobs::Job;
+use crate::jobs::{Job, State};
 
 /// Where and when one job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct Step {
     pub node: String,
     /// On these of the node's cores.
     pub cores: Cores,
-    /// Names of jobs that must have ended; of the same node, because nobody there sees the others end.
+    /// Names of jobs that must have ended.
     pub after: Vec<String>,
 }
 
@@ -40,13 +43,14 @@ pub struct Params {
     pub nodes: Vec<PlanNode>,
     /// One for each job.
     pub steps: Vec<Step>,
+    /// Jobs of other nodes that steps wait for, of a plan that has the steps of one node alone.
+    pub elsewhere: Vec<String>,
 }
 
 impl Params {
     /// # Errors
     /// A node has no cores, the service or a step wants cores that the node does not have, a step shares the
-    /// service's cores, names a job or node that is not there or a job of another node, or waits for itself;
-    /// or a job has no step or two.
+    /// service's cores, names a job or node that is not there, or waits for itself; or a job has no step or two.
     pub fn check(&self, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
         for node in &self.nodes {
@@ -90,12 +94,10 @@ impl Params {
             return Err(Refused::new(in_cores, format!("{shared}: the service's")));
         }
         for before in &step.after {
-            let reason = match self.step(before) {
-                None => format!("{before}: there is no such step"),
-                Some(other) if other.node != step.node => format!("{before}: runs on another node"),
-                Some(_) => continue,
-            };
-            return Err(Refused::new(format!("{field}.after"), reason));
+            if self.step(before).is_none() && !self.elsewhere.contains(before) {
+                let reason = format!("{before}: there is no such step");
+                return Err(Refused::new(format!("{field}.after"), reason));
+            }
         }
         Ok(())
     }
@@ -142,12 +144,33 @@ fn cycle(steps: &[&Step]) -> String {
 pub struct StaticPlan {
     service: Cores,
     jobs: Vec<Job>,
-    /// By job: its cores and whom it waits for; none where it runs on another node.
-    steps: Vec<Option<(Cores, Vec<usize>)>>,
+    /// By job; none where it runs on another node.
+    steps: Vec<Option<Here>>,
+}
+
+/// A job of this node.
+#[derive(Debug)]
+struct Here {
+    cores: Cores,
+    /// Whom it waits for, by number.
+    after: Vec<usize>,
+    /// The same, of [`Params::elsewhere`].
+    elsewhere: Vec<usize>,
+}
+
+impl Here {
+    /// Whether the job, which is as far as this, may have its cores.
+    fn is_ready(&self, state: State, seen: &Seen) -> bool {
+        // One that has started found it ended, unless it says otherwise now.
+        let unknown = state != State::Waiting;
+        let elsewhere = |before: &usize| seen.elsewhere(*before).unwrap_or(unknown);
+        let here = |before: &usize| seen.job(*before).has_ended();
+        self.after.iter().all(here) && self.elsewhere.iter().all(elsewhere)
+    }
 }
 
 impl StaticPlan {
-    /// `node` is where this governor runs. `jobs` are all of the plan.
+    /// `node` is where this governor runs. `jobs` are all that have a step.
     ///
     /// # Errors
     /// As [`Params::check`], or there is no such node.
@@ -157,10 +180,14 @@ impl StaticPlan {
         let here = params.nodes.iter().find(|one| one.name == node);
         let here = here.ok_or_else(absent)?;
         let index = |name: &String| jobs.iter().position(|job| job.name == *name);
+        let far = |name: &String| params.elsewhere.iter().position(|job| job == name);
         let of = |job: &Job| {
             let step = params.step(&job.name).filter(|step| step.node == node)?;
-            let after = step.after.iter().filter_map(index).collect();
-            Some((step.cores.clone(), after))
+            Some(Here {
+                cores: step.cores.clone(),
+                after: step.after.iter().filter_map(index).collect(),
+                elsewhere: step.after.iter().filter_map(far).collect(),
+            })
         };
         Ok(Self {
             service: here.service.clone(),
@@ -171,12 +198,10 @@ impl StaticPlan {
 
     pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
         let of = |(index, job): (usize, &Job)| {
-            let ready = self.steps[index].as_ref().filter(|(_, after)| {
-                let ended = |before: &usize| seen.job(*before).has_ended();
-                after.iter().all(ended)
-            });
-            let cores = ready.filter(|_| !seen.job(index).has_ended());
-            let cores = cores.map_or(Cores::NONE, |(cores, _)| cores.clone());
+            let state = seen.job(index);
+            let ready = |here: &&Here| !state.has_ended() && here.is_ready(state, seen);
+            let here = self.steps[index].as_ref().filter(ready);
+            let cores = here.map_or(Cores::NONE, |here| here.cores.clone());
             JobPlan {
                 act: act(seen, index, &cores),
                 cores,

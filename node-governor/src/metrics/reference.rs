@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::registry;
-use crate::book::shares::{JobBook, SharesBook};
+use crate::book::shares::{JobBook, PeerBook, SharesBook};
 use crate::book::{Book, CoreBook, Residency, Shared, ZoneBook};
 use crate::sensed::{Nanos, Row, Tail};
 
@@ -57,6 +57,10 @@ fn full() -> Book {
                 delay: Some(Duration::ZERO),
             }),
             jobs: vec![job],
+            peers: vec![PeerBook {
+                jobs: vec![(String::new(), Some(true))],
+                ..PeerBook::default()
+            }],
             ..SharesBook::default()
         }),
         ..Book::default()
@@ -74,7 +78,7 @@ fn reference_of_metrics_is_of_this_code() {
     }
     let head = weir_reference::head("Metrics of weir-governor", "its registry");
     let notes = "
-Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_mesh_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
+Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_mesh_…`, `weir_governor_peer_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
 ";
     let page = head + notes + &weir_reference::metrics(&page);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

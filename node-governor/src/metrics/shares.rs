@@ -4,12 +4,13 @@
 use std::fmt;
 
 use super::{Family, Labels};
-use crate::book::shares::{JobBook, STATES, SharesBook, state_name};
+use crate::book::shares::{JobBook, PeerBook, STATES, SharesBook, state_name};
 
 pub(super) fn write(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
     service(family, book)?;
     mesh(family, book)?;
-    jobs(family, book)
+    jobs(family, book)?;
+    peers(family, book)
 }
 
 fn service(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
@@ -110,6 +111,28 @@ fn jobs(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
     )
 }
 
+fn peers(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    let of = |peer: &PeerBook| vec![("node", peer.node.clone())];
+    family.gauges(
+        "peer_answers",
+        "1 while the governor of another node says how far its jobs are that jobs here wait for",
+        book.peers
+            .iter()
+            .map(|peer| (of(peer), f64::from(peer.answers))),
+    )?;
+    family.gauges(
+        "peer_job_ended",
+        "1 if a job of another node has ended for which jobs here wait, 0 if not; none while that is not known",
+        book.peers.iter().flat_map(|peer| {
+            peer.jobs.iter().filter_map(move |(job, ended)| {
+                let mut labels = of(peer);
+                labels.push(("batch_job", job.clone()));
+                Some((labels, f64::from((*ended)?)))
+            })
+        }),
+    )
+}
+
 fn each(
     book: &SharesBook,
     value: impl Fn(&JobBook) -> Option<f64>,
@@ -167,6 +190,11 @@ mod tests {
             pressed: true,
             moves: 4,
             jobs: vec![job("dedup", State::Running), ended],
+            peers: vec![PeerBook {
+                node: "four".into(),
+                answers: true,
+                jobs: vec![("ferret".into(), Some(true)), ("fft".into(), None)],
+            }],
             ..SharesBook::default()
         }));
         for line in [
@@ -189,6 +217,8 @@ mod tests {
             "job_pauses_total{batch_job=\"dedup\"} 3.0",
             "job_cpu_seconds_total{batch_job=\"vips\"} 3.0",
             "job_exit_code{batch_job=\"vips\"} 137.0",
+            "peer_answers{node=\"four\"} 1.0",
+            "peer_job_ended{node=\"four\",batch_job=\"ferret\"} 1.0",
         ] {
             let line = format!("\nweir_governor_{line}\n");
             assert!(page.contains(&line), "{line}\n{page}");
@@ -196,6 +226,7 @@ mod tests {
         for none in [
             "job_exit_code{batch_job=\"dedup\"}",
             "job_cpu_seconds_total{batch_job=\"dedup\"}",
+            "peer_job_ended{node=\"four\",batch_job=\"fft\"}",
         ] {
             assert!(!page.contains(none), "{none}\n{page}");
         }

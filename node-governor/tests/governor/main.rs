@@ -13,4 +13,5 @@ mod reaction;
 mod sense;
 mod shares;
 mod stuck;
+mod two_nodes;
 mod uprobe;

@@ -84,7 +84,8 @@ impl Node {
         true
     }
 
-    fn configure(&self, jobs: &[(&str, &str)]) {
+    /// Jobs as the configuration has them.
+    pub(crate) fn yaml(&self, jobs: &[(&str, &str)]) -> String {
         let mut text = String::new();
         for (job, does) in jobs {
             let does = does
@@ -93,6 +94,11 @@ impl Node {
             writeln!(text, "  - name: {job}").unwrap();
             writeln!(text, "    command: [/bin/sh, -c, {does:?}]").unwrap();
         }
+        text
+    }
+
+    fn configure(&self, jobs: &[(&str, &str)]) {
+        let text = self.yaml(jobs);
         // Any work at all is much.
         let blocks = "blocks: { reserved: 0, small: 1, large: none, large_above: 0.05, small_below: 0.02, patience: 100ms }";
         self.configure_as(blocks, &text, "tick: 10ms\n");
@@ -165,18 +171,18 @@ impl Node {
         self.groups.existing(&Members::Cgroup(path)).ok()
     }
 
-    fn is_frozen(&self, job: &str) -> bool {
+    pub(crate) fn is_frozen(&self, job: &str) -> bool {
         self.job(job).is_some_and(|job| job.is_frozen().unwrap())
     }
 
     /// What the job has written, line by line.
-    fn done(&self, job: &str) -> Vec<String> {
+    pub(crate) fn done(&self, job: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(job)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// Ends each [`JOB`] that runs.
-    fn may_end(&self) {
+    pub(crate) fn may_end(&self) {
         std::fs::write(self.path("end"), "").unwrap();
     }
 
@@ -185,11 +191,16 @@ impl Node {
         self.service_has(&BOTH) && !self.jobs.iter().any(|job| self.is_frozen(job))
     }
 
-    /// All that the governor shows.
-    fn state(&self) -> serde_json::Value {
+    /// The address of the governor's admin page.
+    pub(crate) fn admin(&self) -> String {
         let ports = std::fs::read_to_string(self.path("ports")).unwrap();
         let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
-        let page = crate::processes::get(ports["admin"].as_str().unwrap(), "/state");
+        ports["admin"].as_str().unwrap().to_owned()
+    }
+
+    /// All that the governor shows.
+    pub(crate) fn state(&self) -> serde_json::Value {
+        let page = crate::processes::get(&self.admin(), "/state");
         let (_, body) = page.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap()
     }

@@ -114,7 +114,11 @@ impl Written {
             service: (0..cores).collect(),
             ..node((name, cores))
         });
-        let plan = Plan { nodes, steps };
+        let plan = Plan {
+            nodes,
+            steps,
+            ..Plan::default()
+        };
         Self { plan, threads }
     }
 

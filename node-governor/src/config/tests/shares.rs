@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::config::shares::Division;
+use crate::config::shares::{Division, Peer};
 use crate::cores::blocks::Size;
 use crate::cores::{self, Cores, static_plan};
 use crate::jobs::Queue;
@@ -572,6 +572,81 @@ fn of_a_plan_of_several_nodes_only_this_ones_jobs_have_to_be_there() {
     let there = text.replace("node: x\n", "node: y\n");
     let error = said(&there).unwrap_err();
     assert!(error.starts_with("g.yaml:1: jobs[1]."), "{error}");
+}
+
+/// A plan of three nodes, as x has it: `b` of y waits for `a` of x, and `c` of x for both.
+fn three_nodes(url: &str, more: &str) -> String {
+    let job = |name| format!("{{ name: {name}, command: [/bin/true] }}");
+    let jobs = [job("a"), job("b"), job("c")].join(", ");
+    let x = "{ name: x, cores: 0-1, url: 'http://127.0.0.1:9414' }";
+    let steps = "{ job: a, node: x, cores: 1 }, { job: b, node: y, cores: 1, after: [a] }, { job: c, node: x, cores: 1, after: [a, b] }";
+    format!(
+        "jobs: [{jobs}]\ncore_policy:\n  static_plan:\n    node: x\n    nodes: [{x},\n      {{ name: y, cores: 0-1{url} }}]\n    steps: [{steps}]{more}\n"
+    )
+}
+
+#[test]
+fn of_other_nodes_those_are_asked_whose_jobs_are_waited_for() {
+    let text = three_nodes(", url: 'http://127.0.0.1:9415/'", "");
+    let peers = |text: &str| {
+        let shares = shares(text);
+        shares.policy(&Cores::from([0, 1])).unwrap();
+        shares.division.peers().0.to_vec()
+    };
+    let peer = |node: &str, port, job: &str| Peer {
+        node: node.into(),
+        url: format!("http://127.0.0.1:{port}"),
+        jobs: vec![job.into()],
+    };
+    assert_eq!(peers(&text), [peer("y", 9415, "b")]);
+    let there = text.replace("node: x\n", "node: y\n");
+    assert_eq!(peers(&there), [peer("x", 9414, "a")]);
+}
+
+#[test]
+fn whom_nobody_can_ask_is_refused_where_it_is_written() {
+    let nowhere = three_nodes("", "");
+    let reason = "core_policy.static_plan.steps[2].after: b: runs on node \"y\", which has no url";
+    let there = nowhere.replace("node: x\n", "node: y\n");
+    for text in [nowhere, there] {
+        let error = said(&text).err().unwrap_or_default();
+        assert!(
+            error.starts_with("g.yaml:7: ") && error.contains(reason),
+            "{error}"
+        );
+    }
+    let of = |url: &str, more: &str| three_nodes(&format!(", url: {url:?}"), more);
+    refused([
+        (
+            of("http://10.0.0.2:9414", ""),
+            "g.yaml:6: core_policy.static_plan.nodes[1].url: not loopback: https:// is required",
+        ),
+        (
+            of("y:9414", ""),
+            "g.yaml:6: core_policy.static_plan.nodes[1].url: \"y:9414\" is not https://name:port",
+        ),
+        (
+            of("https://y:9414", ""),
+            "g.yaml:4: core_policy.static_plan.authority: required with https://",
+        ),
+        (
+            of("http://127.0.0.1:1", "\n    authority: ca.pem"),
+            "g.yaml:8: core_policy.static_plan.authority: only an https:// url reads it",
+        ),
+        (
+            of("https://y:9414", "\n    authority: no.pem"),
+            "g.yaml:8: core_policy.static_plan.authority: cannot read no.pem",
+        ),
+        (
+            of("http://127.0.0.1:1", "").replace("after: [a, b]", "after: [a, d]"),
+            "g.yaml:7: core_policy.static_plan.steps[2].after: d: there is no such step",
+        ),
+    ]);
+    let open = of("http://10.0.0.2:9414", "\n    plaintext: true");
+    assert_eq!(
+        shares(&open).division.peers().0[0].url,
+        "http://10.0.0.2:9414"
+    );
 }
 
 #[test]

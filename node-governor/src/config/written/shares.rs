@@ -116,6 +116,14 @@ section! {
         node: Option<Text>,
         /// Each node has the same file but for `node`, takes its own jobs, and looks for their programs alone
         nodes: Option<Vec<Spanned<PlanNode>>>,
+        /// PEM file, relative to this one: trusted authority of the nodes' `url`. Required with `https`
+        authority: Option<Text>,
+        /// PEM file: the governor's identity for them; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// `true`: `http://` also to other addresses than loopback
+        plaintext: Option<Text>,
         /// One for each job
         steps: Vec<Spanned<Step>>,
     }
@@ -129,6 +137,10 @@ section! {
         cores: Option<Text>,
         /// The service's there
         service: Option<Text>,
+        /// Its governor's admin page, `https://name:port`; `http://` to loopback alone, unless `plaintext`. Governors
+        /// of other nodes ask there whether jobs have ended that theirs wait for. Absent: no job of another node can
+        /// wait for one of this
+        url: Option<Text>,
     }
 }
 section! {
@@ -140,7 +152,7 @@ section! {
         node: Option<Text>,
         /// Of the job
         cores: Option<Text>,
-        /// Jobs that have to end before
+        /// Jobs that have to end before, also those of nodes with a `url`
         after: Vec<Text>,
     }
 }

@@ -183,8 +183,8 @@ fn pressure_from_the_mesh_brings_all_at_once() {
             cpu: Some(0.1),
             p95: Some(Duration::from_micros(400)),
             pressed,
-            quiet: false,
             jobs: play.jobs.clone(),
+            ..Seen::default()
         });
         let all = reason == Reason::Refused;
         assert_eq!(plan.reason, reason);

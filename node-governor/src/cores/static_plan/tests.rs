@@ -43,6 +43,7 @@ fn params() -> Params {
             step("canneal", "eight", (0..4).collect(), &["blackscholes"]),
             step("small", "two", Cores::from([1]), &[]),
         ],
+        ..Params::default()
     }
 }
 
@@ -79,6 +80,37 @@ fn a_node_runs_only_its_own_jobs_beside_the_service() {
         .collect();
     assert_eq!(running, [4]);
     assert_eq!(plan.jobs[4].cores, Cores::from([1]));
+}
+
+/// What the node of two cores does with its job, which is so far, while that is known of fft.
+fn small(state: State, fft: Option<bool>) -> Act {
+    let mut params = params();
+    params.steps[4].after = vec!["fft".to_owned()];
+    params.check(&jobs(&NAMES)).unwrap();
+    // As one node has it.
+    params.steps.drain(..4);
+    params.elsewhere = vec!["canneal".to_owned(), "fft".to_owned()];
+    let mut plan = StaticPlan::new(&params, "two", &jobs(&["small"])).unwrap();
+    let seen = Seen {
+        jobs: vec![state],
+        elsewhere: vec![Some(true), fft],
+        ..Seen::default()
+    };
+    plan.plan(&seen).jobs[0].act
+}
+
+#[test]
+fn the_silence_of_another_node_starts_nothing_and_stops_nothing() {
+    use Act::{Pause, Run, Wait};
+    use State::{Paused, Running, Waiting};
+    assert_eq!(small(Waiting, None), Wait);
+    assert_eq!(small(Waiting, Some(false)), Wait);
+    assert_eq!(small(Waiting, Some(true)), Run);
+    assert_eq!(small(Running, None), Run);
+    assert_eq!(small(Paused, None), Run);
+    assert_eq!(small(Running, Some(true)), Run);
+    // As here, where a job that has ended is forgotten.
+    assert_eq!(small(Running, Some(false)), Pause);
 }
 
 fn refused(change: impl Fn(&mut Params)) -> String {
@@ -124,8 +156,8 @@ fn plans_that_cannot_be_are_refused_with_field_and_reason() {
             "steps.freqmine.node: there is no node \"nine\"",
         ),
         (
-            &|params| params.steps[4].after = vec!["fft".to_owned()],
-            "steps.small.after: fft: runs on another node",
+            &|params| params.steps[4].after = vec!["vips".to_owned()],
+            "steps.small.after: vips: there is no such step",
         ),
         (
             &|params| params.steps[0].job = "vips".to_owned(),

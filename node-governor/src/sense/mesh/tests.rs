@@ -16,14 +16,12 @@ use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 use weir_control::{Listeners, config as control};
 
-use self::certificates::{Authority, Pair};
 use self::logged::Log;
 use self::waits::until;
 use super::*;
 use crate::pressure;
+use crate::sense::certificates::{Authority, Pair};
 
-#[path = "../../../../control-plane/tests/certificates/mod.rs"]
-mod certificates;
 #[path = "../../../../control-plane/tests/logged/mod.rs"]
 mod logged;
 #[allow(dead_code)] // Other tests use more of it.

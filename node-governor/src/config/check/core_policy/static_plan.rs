@@ -5,13 +5,22 @@ use serde_saphyr::Spanned;
 use weir_settings::{Error, Scope, Value};
 
 use super::{Reading, cores};
-use crate::config::shares::NodePlan;
-use crate::config::written;
+use crate::config::check::remote;
+use crate::config::shares::{NodePlan, Peer};
+use crate::config::{Trust, written};
 use crate::cores::Cores;
 use crate::cores::static_plan::{self, PlanNode, Step};
+use crate::sense::peers::connector;
 
 /// What the one node of a plan is called that names none.
 const HERE: &str = "here";
+
+/// Of the nodes' governors, in their order.
+#[derive(Default)]
+struct Urls {
+    urls: Vec<Option<String>>,
+    has_https: bool,
+}
 
 impl Reading<'_> {
     pub(super) fn static_plan(&mut self, written: &written::StaticPlan) -> Result<NodePlan, Error> {
@@ -20,6 +29,7 @@ impl Reading<'_> {
         self.remember("node", self.scope.refuse(value, "node", ""));
         let mut plan = static_plan::Params::default();
         let whole = written.nodes.is_none();
+        let mut urls = Urls::default();
         if let Some(nodes) = &written.nodes {
             if written.node.is_none() {
                 let reason = "required: which of the nodes this one is";
@@ -29,14 +39,98 @@ impl Reading<'_> {
                 let reason = "is for a plan without nodes; nodes have one each";
                 return Err(self.scope.refuse(&written.service, "service", reason));
             }
-            self.nodes(nodes, &mut plan)?;
+            urls = self.nodes(nodes, written, &mut plan)?;
         }
+        let trust = self.trust(written, &urls)?;
         self.steps(&written.steps, whole.then_some(&node), &mut plan)?;
         if whole {
             let one = self.one_node(written, node.clone(), &plan.steps)?;
             plan.nodes.push(one);
         }
-        Ok(NodePlan { node, plan, whole })
+        let peers = self.peers(&written.steps, &node, &plan, urls)?;
+        plan.elsewhere = peers.iter().flat_map(|peer| peer.jobs.clone()).collect();
+        Ok(NodePlan {
+            node,
+            plan,
+            whole,
+            peers,
+            trust,
+        })
+    }
+
+    fn trust(&self, written: &written::StaticPlan, urls: &Urls) -> Result<Trust, Error> {
+        let files = remote::Files {
+            authority: &written.authority,
+            certificate: &written.certificate,
+            key: &written.key,
+        };
+        let trust = files.read(urls.has_https, "url", &self.scope)?;
+        if urls.has_https && trust.authority.is_none() {
+            return Err(remote::untrusting(&self.scope));
+        }
+        // What the library says of the files.
+        let anonymous = Trust {
+            identity: None,
+            ..trust.clone()
+        };
+        for (trust, field, value) in [
+            (&anonymous, "authority", &written.authority),
+            (&trust, "certificate", &written.certificate),
+        ] {
+            connector(trust).map_err(|why| self.scope.refuse(value, field, why))?;
+        }
+        Ok(trust)
+    }
+
+    /// The nodes with jobs that jobs of `here` wait for. Whoever waits for a job of a node without a URL is refused on
+    /// every node.
+    fn peers(
+        &self,
+        written: &[Spanned<written::Step>],
+        here: &str,
+        plan: &static_plan::Params,
+        urls: Urls,
+    ) -> Result<Vec<Peer>, Error> {
+        let mut peers: Vec<Peer> = Vec::new();
+        for (url, node) in urls.urls.into_iter().zip(&plan.nodes) {
+            let is_there = |job: &str| {
+                plan.steps
+                    .iter()
+                    .any(|s| s.job == job && s.node == node.name)
+            };
+            let mut jobs: Vec<String> = Vec::new();
+            for (index, step) in plan.steps.iter().enumerate() {
+                if step.node == node.name {
+                    continue;
+                }
+                for job in step.after.iter().filter(|job| is_there(job)) {
+                    if url.is_none() {
+                        let scope = self.scope.section("steps").item(index);
+                        let scope = scope.at(written[index].referenced.line());
+                        let reason = format!(
+                            "{job}: runs on node {:?}, which has no url; its governor's admin page, as in https://{}:9414",
+                            node.name, node.name
+                        );
+                        return Err(scope.refuse(
+                            &written[index].value.after.first().cloned(),
+                            "after",
+                            reason,
+                        ));
+                    }
+                    if step.node == here && !jobs.contains(job) {
+                        jobs.push(job.clone());
+                    }
+                }
+            }
+            if let Some(url) = url.filter(|_| !jobs.is_empty()) {
+                peers.push(Peer {
+                    node: node.name.clone(),
+                    url,
+                    jobs,
+                });
+            }
+        }
+        Ok(peers)
     }
 
     /// Of a plan without nodes: has the cores that are named, for now.
@@ -65,10 +159,13 @@ impl Reading<'_> {
 
     fn nodes(
         &mut self,
-        written: &[Spanned<written::PlanNode>],
+        nodes: &[Spanned<written::PlanNode>],
+        written: &written::StaticPlan,
         plan: &mut static_plan::Params,
-    ) -> Result<(), Error> {
-        for (index, node) in written.iter().enumerate() {
+    ) -> Result<Urls, Error> {
+        let plaintext = self.scope.boolean(&written.plaintext, "plaintext", false)?;
+        let mut urls = Urls::default();
+        for (index, node) in nodes.iter().enumerate() {
             let scope = self.scope.section("nodes").item(index);
             let scope = scope.at(node.referenced.line());
             let value = &node.value;
@@ -88,8 +185,18 @@ impl Reading<'_> {
                 cores: cores(&value.cores, "cores", Cores::NONE, &scope)?,
                 service: cores(&value.service, "service", Cores::NONE, &scope)?,
             });
+            scope.note("url", "URL", None, None);
+            urls.urls.push(match &value.url {
+                None => None,
+                Some(_) => {
+                    let url = (&value.url, "url");
+                    let (url, is_https) = remote::url(url, "", plaintext, &scope)?;
+                    urls.has_https |= is_https;
+                    Some(url)
+                }
+            });
         }
-        Ok(())
+        Ok(urls)
     }
 
     /// `here` is the node of steps that name none.
