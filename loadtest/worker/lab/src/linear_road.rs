@@ -16,6 +16,7 @@ mod report;
 mod rules;
 mod run;
 mod simulated;
+mod systems;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -58,6 +59,10 @@ pub(crate) struct Args {
     /// many microseconds a report; repeatable
     #[arg(long, value_name = "MICROSECONDS")]
     input_wait: Vec<u64>,
+    /// Compare one stream system that has all actors with three that divide them, each on a core of its own, where
+    /// each sheds reports while so many events wait in it; repeatable. SIMULATED
+    #[arg(long, value_name = "EVENTS", conflicts_with_all = ["real", "input_wait"])]
+    shed_above: Vec<usize>,
     /// Of the traffic
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -115,6 +120,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if !args.input_wait.is_empty() {
         println!("{}", input::table(args, &plans, work, &expected)?);
+        return Ok(());
+    }
+    if !args.shed_above.is_empty() {
+        println!("{}", systems::table(args, &plans, work, &expected)?);
         return Ok(());
     }
     let mut rows = Vec::new();

@@ -72,6 +72,6 @@ fn pass(running: &mut [Running], core_time: u64) {
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::systems::Division;
 use super::*;
 
 /// Ten times faster than document 003's, so that a short run has cars enough for tolls.
@@ -17,6 +18,7 @@ fn args(seed: u64) -> Args {
         real: false,
         order: Vec::new(),
         input_wait: Vec::new(),
+        shed_above: Vec::new(),
         seed,
         report: PathBuf::new(),
     }
@@ -111,4 +113,68 @@ fn a_core_that_waits_for_its_input_thrashes_sooner() {
         let mean = asynchronous[name].mean;
         assert!(mean < synchronous.mean, "{name}: {mean} {synchronous}");
     }
+}
+
+/// The tolls and their responses of an order in a division, and what each system shed.
+fn divided(args: &Args, division: Division, limit: usize) -> (Found, Course, Vec<usize>) {
+    let reports = &args.reports();
+    let work = Work {
+        reports,
+        costs: Costs::new(reports, args.capacity),
+        input: Input::Asynchronous(Duration::ZERO),
+    };
+    let order = PLANS.iter().find(|plan| args.wants(plan)).unwrap().order();
+    let order = run::plan(order, args.source_batch);
+    let outcome = systems::run(&order, work, division, limit);
+    let (found, outcomes) = outcome.results.sorted();
+    let course = Course::new(&outcomes, args.top_rate, args.lasts(), Duration::ZERO);
+    (found, course, outcome.shed)
+}
+
+#[test]
+fn one_system_is_the_workflow_and_three_find_the_same() {
+    for order in ["QBS-q500", "RB", "RR-q20000"] {
+        let args = Args {
+            order: vec![order.to_owned()],
+            ..args(1)
+        };
+        let (expected, courses) = work(&args, Input::Asynchronous(Duration::ZERO));
+        let (found, course, shed) = divided(&args, Division::One, usize::MAX);
+        assert_eq!((found, shed), (expected, vec![0]));
+        assert_eq!(course.windows, courses[order].windows, "{order}");
+        let (found, three, shed) = divided(&args, Division::Three, usize::MAX);
+        assert_eq!((found, shed), (reference::of(&args.reports()), vec![0; 3]));
+        assert!(
+            three.mean < course.mean,
+            "{order}: {} {}",
+            three.mean,
+            course.mean
+        );
+    }
+}
+
+#[test]
+fn a_system_that_is_behind_sheds_and_answers_sooner() {
+    let args = Args {
+        order: vec!["QBS-q500".to_owned()],
+        // Behind from a fifth of the run on.
+        capacity: CAPACITY / 4.0,
+        ..args(1)
+    };
+    let (all, behind, _) = divided(&args, Division::One, usize::MAX);
+    let (some, shedding, shed) = divided(&args, Division::One, 100);
+    assert!(shed[0] > 0 && shed[0] < args.reports().len(), "{shed:?}");
+    assert!(
+        shedding.mean < behind.mean / 2.0,
+        "{} {}",
+        shedding.mean,
+        behind.mean
+    );
+    assert!(!some.tolls.is_empty() && some.tolls.len() < all.tolls.len());
+    let (_, three, shed_by_three) = divided(&args, Division::Three, 100);
+    assert!(
+        shed_by_three.iter().max() < shed.iter().max(),
+        "{shed_by_three:?}"
+    );
+    assert!(three.mean < behind.mean);
 }
