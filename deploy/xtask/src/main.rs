@@ -81,7 +81,7 @@ enum Command {
     Scan(experiment::Flags),
     /// Measure what hot-function events cost Elasticsearch, five ways side by side
     Search(experiment::Flags),
-    /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
+    /// Run memcached beside batch jobs, six ways side by side; needs root and cgroups
     Colocation(experiment::Flags),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(experiment::Flags),

@@ -4,6 +4,7 @@
 //! ```text
 //!  weir-EXPERIMENT-PID-N/service       cores are divided between it
 //!  weir-EXPERIMENT-PID-N/batch/JOB     and each job
+//!  weir-EXPERIMENT-PID-N/pinned        one of the lab's processes that has only some cores
 //!  weir-EXPERIMENT-PID-N/lab           the lab's own processes, found here by the next run if it is killed
 //! ```
 //! When the value is dropped, whatever is in them is thawed and killed, and they are removed.
@@ -109,6 +110,16 @@ impl Cgroups {
     /// It is gone.
     pub fn keep(&self, pid: u32) -> Result<()> {
         enter(&self.lab, pid)
+    }
+
+    /// Puts a process into a group of its own that has these cores; what it starts is there, too.
+    ///
+    /// # Errors
+    /// The group cannot be made, there are no such cores, or the process is gone.
+    pub fn keep_on(&self, pid: u32, cores: &Cores) -> Result<()> {
+        let mut own = make(&self.groups, &format!("{}/pinned", self.top))?;
+        own.set_cores(cores)?;
+        enter(&own, pid)
     }
 
     /// Makes a job's group, with these cores if told any, and puts a process there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! memcached on all cores of a machine with batch jobs beside it: who has the cores, four ways in one run.
+//! memcached on all cores of a machine with batch jobs beside it: who has the cores, six ways in one run.
 //!
 //! ```text
 //!  calibration ──> rates, SLO, sizes of jobs ─┐

@@ -31,7 +31,7 @@ enum Command {
     Agreement(Line<Agreement>),
     /// What Weir costs beside its peers, in tables
     Bench(Line<Bench>),
-    /// memcached beside batch jobs, four ways
+    /// memcached beside batch jobs, six ways
     Colocation(Line<Colocation>),
     /// A workload sent many ways through real Envoys
     Demo(Line<Demo>),

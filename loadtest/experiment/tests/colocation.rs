@@ -5,8 +5,9 @@
 //! `cargo xtask test` sets) or no cgroup can be made, the tests are reported as ignored.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -43,6 +44,10 @@ const SCENARIOS: &[Scenario] = &[
     (
         "a_job_that_fails_is_named_and_nothing_is_left_behind",
         a_job_that_fails_is_named_and_nothing_is_left_behind,
+    ),
+    (
+        "who_is_kept_on_a_core_is_there_alone_with_what_it_starts",
+        who_is_kept_on_a_core_is_there_alone_with_what_it_starts,
     ),
     (
         "what_is_frozen_in_cgroups_is_gone_with_them",
@@ -185,7 +190,12 @@ fn jobs_begin_after_the_load_where_all_is_memcacheds(programs: &Programs) -> Res
 fn governed_jobs_end_memcached_answers_and_its_cores_are_put_back(
     programs: &Programs,
 ) -> Result<()> {
-    for way in [Way::Blocks, Way::LatencySlack] {
+    for way in [
+        Way::Blocks,
+        Way::BlocksBeside,
+        Way::BlocksApart,
+        Way::LatencySlack,
+    ] {
         let folder = TempDir::new()?;
         let round = run(programs, way, folder.path())?;
         is_whole(&round)?;
@@ -210,6 +220,26 @@ fn a_job_that_fails_is_named_and_nothing_is_left_behind(programs: &Programs) -> 
     let refused = refused.context("a failed job makes a round")?.to_string();
     ensure!(refused.contains("x264 ended with Some(1)"), "{refused}");
     nothing_is_left(folder.path())
+}
+
+fn who_is_kept_on_a_core_is_there_alone_with_what_it_starts(_: &Programs) -> Result<()> {
+    let cgroups = Cgroups::new(NAME)?;
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; sleep 600 & echo $!; wait"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    cgroups.keep_on(shell.id(), &[1].into())?;
+    shell.stdin.take().context("no input")?.write_all(b"\n")?;
+    let mut child = String::new();
+    BufReader::new(shell.stdout.take().context("no output")?).read_line(&mut child)?;
+    for pid in [shell.id().to_string(), child.trim().to_owned()] {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        ensure!(status.contains("\nCpus_allowed_list:\t1\n"), "{status}");
+    }
+    drop(cgroups);
+    shell.wait()?;
+    nothing_is_left(Path::new("/nowhere"))
 }
 
 fn what_is_frozen_in_cgroups_is_gone_with_them(_: &Programs) -> Result<()> {

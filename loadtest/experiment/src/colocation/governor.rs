@@ -13,7 +13,7 @@ use weir_memcached_load::server::libraries;
 
 use super::batch::Ended;
 use super::jobs::Job;
-use super::way::Way;
+use super::way::{JOBS, MEMCACHEDS, Way};
 use crate::cgroups::Cgroups;
 use crate::governor::Governor;
 
@@ -68,7 +68,10 @@ impl Jobs {
     pub fn start(way: Way, program: &Path, place: &Place<'_>) -> Result<Self> {
         let configuration = configuration(way, place);
         let governor = Governor::start(program, None, &configuration, place.folder)?;
-        place.cgroups.keep(governor.pid())?;
+        match way.pinned() {
+            Some(core) => place.cgroups.keep_on(governor.pid(), &[core].into())?,
+            None => place.cgroups.keep(governor.pid())?,
+        }
         Ok(Self {
             governor,
             count: place.jobs.len(),
@@ -122,12 +125,14 @@ impl Jobs {
 fn configuration(way: Way, place: &Place<'_>) -> Value {
     let core_policy = match way {
         Way::LatencySlack => json!({ "latency_slack": {
-            "least": 0, "elastic": 1, "batch": "none",
+            "least": MEMCACHEDS, "elastic": JOBS, "batch": "none",
             "target": format!("{}us", place.slo_us), "calm": "1s",
         }}),
         // `calm` of both is the window that the latency is of: with the client on the same cores they would go back
         // and forth every tick.
-        _ => json!({ "blocks": { "reserved": 0, "small": 1, "large": "none", "calm": "1s" } }),
+        _ => json!({ "blocks": {
+            "reserved": MEMCACHEDS, "small": JOBS, "large": "none", "calm": "1s",
+        }}),
     };
     let jobs: Vec<Value> = place.jobs.iter().map(job).collect();
     json!({

@@ -36,7 +36,7 @@ const fn stepping(interval: u64, length: u64) -> Stepping {
 }
 
 impl Plan {
-    /// What is published, in less than 20 minutes: the steps are those of document 004 and one below.
+    /// What is published, in less than 30 minutes: the steps are those of document 004 and one below.
     pub const FULL: Self = Self {
         steppings: &[
             stepping(10, 30),
@@ -49,7 +49,7 @@ impl Plan {
         calibrate: Duration::from_secs(3),
         patience: Duration::from_secs(180),
     };
-    /// A taste, in less than 3 minutes.
+    /// A taste, in less than 5 minutes.
     pub const QUICK: Self = Self {
         steppings: &[stepping(3, 9)],
         repeats: 1,

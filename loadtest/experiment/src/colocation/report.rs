@@ -21,7 +21,7 @@ const STRETCH_S: f64 = 0.1;
 pub fn page(rounds: &[Round], found: &Calibration, jobs: &[&str], command: &str) -> Report {
     let mut report = Report::new(
         "memcached beside batch jobs",
-        "who has the cores, four ways in one run",
+        "who has the cores, six ways in one run",
     );
     report.command(command);
     report.facts(&facts(found));
@@ -135,6 +135,7 @@ fn timeline(report: &mut Report, round: &Round, jobs: &[&str], limit_ms: f64) {
                 ),
                 series("SLO", vec![(0.0, limit_ms), (end, limit_ms)]),
                 series("requests asked for", stepped(&|f| f.target_qps / 1e3)),
+                series("requests served", stepped(&|f| f.achieved_qps / 1e3)),
             ],
             caption: "Where p95 has a gap, more than 5 of 100 requests had no good answer."
                 .to_owned(),

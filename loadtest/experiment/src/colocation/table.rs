@@ -9,12 +9,15 @@ use crate::colocation::rounds::Round;
 use crate::colocation::way::Way;
 use crate::variant::Variant;
 
-const HEADER: [&str; 7] = [
+const HEADER: [&str; 10] = [
     "load steps every",
     "way",
     "violations, light",
     "violations, heavy",
     "violations",
+    "p95, light / ms",
+    "p95, heavy / ms",
+    "requests served / s",
     "batch done after / s",
     "load lasted / s",
 ];
@@ -43,6 +46,9 @@ fn row(steps: &str, way: Way, figures: &Figures) -> Vec<String> {
         told(figures.light),
         told(figures.heavy),
         told(figures.all()),
+        format!("{:.2}", figures.light_p95_ms),
+        format!("{:.2}", figures.heavy_p95_ms),
+        format!("{:.0}", figures.served_qps),
         format!("{:.1}", figures.batch_s),
         format!("{:.1}", figures.load_s),
     ]
@@ -72,7 +78,7 @@ mod tests {
         let text = table(&rounds).markdown();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + 5, "{text}");
-        assert_eq!(lines[1], "|---|---|---|---|---|---|---|");
+        assert_eq!(lines[1], "|---|---|---|---|---|---|---|---|---|---|");
         assert!(
             lines[2].starts_with("| 10 s | no-governor | 10.0 % (1 of 10) |"),
             "{text}"
@@ -82,7 +88,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            lines[5].contains("| 17.5 % (7 of 40) | 55.0 | 60.0 |"),
+            lines[5].contains("| 17.5 % (7 of 40) | 5.00 | 8.00 | 10 | 55.0 | 60.0 |"),
             "{text}"
         );
     }

@@ -3,6 +3,11 @@
 
 use serde::Serialize;
 
+/// The core that is always memcached's where weir-governor runs, and the one that is memcached's or a job's.
+pub const MEMCACHEDS: u32 = 0;
+/// See [`MEMCACHEDS`].
+pub const JOBS: u32 = 1;
+
 /// Who decides which cores memcached has and which the jobs.
 #[derive(Clone, Copy, Debug, clap::ValueEnum, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +18,10 @@ pub enum Way {
     AllToMemcached,
     /// weir-governor by CPU use.
     Blocks,
+    /// As blocks, and weir-governor itself has memcached's core alone.
+    BlocksBeside,
+    /// As blocks, and weir-governor itself has the jobs' core alone.
+    BlocksApart,
     /// weir-governor by latency.
     #[value(name = "latency_slack")]
     LatencySlack,
@@ -22,6 +31,16 @@ impl Way {
     /// Whether weir-governor runs.
     #[must_use]
     pub fn is_governed(self) -> bool {
-        matches!(self, Self::Blocks | Self::LatencySlack)
+        !matches!(self, Self::NoGovernor | Self::AllToMemcached)
+    }
+
+    /// The core that weir-governor itself is kept on; none: all of them.
+    #[must_use]
+    pub fn pinned(self) -> Option<u32> {
+        match self {
+            Self::BlocksBeside => Some(MEMCACHEDS),
+            Self::BlocksApart => Some(JOBS),
+            _ => None,
+        }
     }
 }
