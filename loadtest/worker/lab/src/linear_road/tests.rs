@@ -140,10 +140,12 @@ fn one_system_is_the_workflow_and_three_find_the_same() {
         };
         let (expected, courses) = work(&args, Input::Asynchronous(Duration::ZERO));
         let (found, course, shed) = divided(&args, Division::One, usize::MAX);
-        assert_eq!((found, shed), (expected, vec![0]));
+        assert!(found == expected, "{order}: other results");
+        assert_eq!(shed, [0]);
         assert_eq!(course.windows, courses[order].windows, "{order}");
         let (found, three, shed) = divided(&args, Division::Three, usize::MAX);
-        assert_eq!((found, shed), (reference::of(&args.reports()), vec![0; 3]));
+        assert!(found == expected, "{order}: other results of three");
+        assert_eq!(shed, [0; 3]);
         assert!(
             three.mean < course.mean,
             "{order}: {} {}",
