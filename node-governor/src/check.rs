@@ -54,6 +54,7 @@ impl Report {
         match Groups::find(root) {
             Ok(groups) => {
                 self.say("groups", groups.means());
+                self.say("limits", groups.limits());
                 groups.can_divide()
             }
             Err(error) => {

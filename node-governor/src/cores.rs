@@ -5,6 +5,7 @@
 //!                        ┌ static_plan    jobs in an order that was written down
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
 //!                        ├ latency_slack  as many cores for the service as its latency needs
+//!                        ├ parties        one resource at a time, cores, frequency, memory, disk, by its latency
 //!                        └ heracles       jobs have one core more at a time while the service has slack
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
@@ -14,7 +15,9 @@ pub mod blocks;
 mod core_set;
 pub mod heracles;
 pub mod latency_slack;
+pub mod parties;
 mod places;
+mod sets;
 mod silence;
 pub mod static_plan;
 
@@ -88,6 +91,26 @@ pub struct JobPlan {
     pub cores: Cores,
     /// To start it with.
     pub threads: u32,
+    /// What it may have beside cores.
+    pub limits: Limits,
+}
+
+/// What a job may have of the node's memory and disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// In bytes; above it the kernel takes memory back from the job. None: it is no matter of this plan.
+    pub memory: Option<u64>,
+    /// Its weight among those who wait for the disk; 100 is everybody's. None: it is no matter of this plan.
+    pub disk: Option<u32>,
+}
+
+/// A resource of jobs beside cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// [`Limits::memory`]
+    Memory,
+    /// [`Limits::disk`]
+    Disk,
 }
 
 /// See [`JobPlan::act`].
@@ -161,6 +184,8 @@ pub enum Policy {
     Blocks(blocks::Blocks),
     /// By the service's latency.
     LatencySlack(latency_slack::LatencySlack),
+    /// One resource at a time by the service's latency.
+    Parties(parties::Parties),
     /// Jobs have cores by the service's slack and load.
     Heracles(heracles::Heracles),
 }
@@ -170,6 +195,7 @@ impl Policy {
     pub fn target(&self) -> Option<Duration> {
         match self {
             Self::LatencySlack(policy) => Some(policy.target()),
+            Self::Parties(policy) => Some(policy.target()),
             Self::Heracles(policy) => Some(policy.target()),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
         }
@@ -181,6 +207,7 @@ impl Policy {
             Self::StaticPlan(policy) => policy.plan(seen),
             Self::Blocks(policy) => policy.plan(seen),
             Self::LatencySlack(policy) => policy.plan(seen),
+            Self::Parties(policy) => policy.plan(seen),
             Self::Heracles(policy) => policy.plan(seen),
         }
     }

@@ -17,6 +17,12 @@ impl Nanos {
     pub fn since(self, earlier: Nanos) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// So much later.
+    pub fn after(self, time: Duration) -> Nanos {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Nanos(self.0.saturating_add(nanos))
+    }
 }
 
 /// One tick.

@@ -21,6 +21,8 @@ mod group;
 mod kernel;
 #[path = "cores/layout.rs"]
 mod layout;
+#[path = "cores/limits.rs"]
+mod limits;
 #[path = "cores/mesh.rs"]
 mod mesh;
 #[path = "inside/stage.rs"]
@@ -36,13 +38,13 @@ use crate::stage::Stage;
 
 const RESET: &str = "
     while killall -9 weir-governor weir-guest-work weir-control httpd 2>/dev/null; do usleep 1000; done
-    rm -rf /run/weir /run/work /var/log/weir
+    rm -rf /run/weir /run/work /run/www /var/log/weir
     mkdir -p /run/work /var/log/weir
     cd /sys/fs/cgroup
     until groups=$(find . -mindepth 1 -depth -type d) && [ -z \"$groups\" ]; do
       rmdir $groups 2>/dev/null || usleep 1000
     done
-    echo -cpuset > cgroup.subtree_control
+    echo -cpuset -memory -io > cgroup.subtree_control
     cd /sys/devices/system/cpu
     for policy in cpu[0-9]/cpufreq; do echo schedutil > $policy/scaling_governor; done";
 
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         mesh::SCENARIOS,
         ends::SCENARIOS,
         foreign::SCENARIOS,
+        limits::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }

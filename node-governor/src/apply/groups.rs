@@ -13,17 +13,19 @@
 mod cgroup;
 mod cpuset;
 mod folder;
+pub(crate) mod limits;
 mod mounts;
 mod processes;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::cores::Cores;
+use crate::cores::{Cores, Limit, Limits};
 use crate::root::{Root, core_list};
 use cgroup::Cgroup;
 use mounts::Mounts;
@@ -50,6 +52,9 @@ pub struct Found {
     pub cores: String,
     /// It was frozen before anybody froze it here.
     pub frozen: bool,
+    /// Files of version 2 for memory and disk, those that are written here, as they said.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
 }
 
 /// Who is in a set.
@@ -95,6 +100,24 @@ impl Groups {
         self.mounts
             .cpuset()
             .is_some_and(|(root, _)| can_write(root))
+    }
+
+    /// Cgroups of version 2 can have this.
+    pub fn can_limit(&self, limit: Limit) -> bool {
+        self.mounts.v2_with(limit.controller()).is_some()
+    }
+
+    /// What jobs can be limited to beside cores, for people.
+    pub fn limits(&self) -> String {
+        let shown = [
+            (Limit::Memory, "memory by memory.high"),
+            (Limit::Disk, "disk by io.weight"),
+        ];
+        let shown = shown.map(|(limit, how)| match self.can_limit(limit) {
+            true => how.to_owned(),
+            false => format!("not {how}: no cgroup v2 with {}", limit.controller()),
+        });
+        shown.join("; ")
     }
 
     /// What is used and where, for people.
@@ -178,6 +201,27 @@ impl Group {
             members: self.members.clone(),
             cores,
             frozen: self.is_frozen()?,
+            limits: BTreeMap::new(),
+        })
+    }
+
+    /// How these are now, for [`Found::limits`].
+    pub fn found_limits(&self, limits: &[Limit]) -> io::Result<BTreeMap<String, String>> {
+        match &self.set {
+            Set::Cgroup(cgroup) => cgroup.found_limits(limits),
+            Set::Tree(_) => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// From now on all of it together has no more than this.
+    pub fn set_limits(&mut self, limits: Limits) -> io::Result<()> {
+        let set = match &self.set {
+            Set::Cgroup(cgroup) => cgroup.set_limits(limits),
+            Set::Tree(_) => None,
+        };
+        set.unwrap_or_else(|| {
+            let reason = format!("{:?}: is in no cgroup of version 2", self.members);
+            Err(io::Error::new(io::ErrorKind::Unsupported, reason))
         })
     }
 
@@ -252,6 +296,14 @@ impl Group {
         }
     }
 
+    /// Puts back [`Found::limits`].
+    pub fn restore_limits(&mut self, found: &BTreeMap<String, String>) -> io::Result<()> {
+        match &self.set {
+            Set::Cgroup(cgroup) => cgroup.restore_limits(found),
+            Set::Tree(_) => Ok(()),
+        }
+    }
+
     /// Puts it back as it was found, and thawed unless it was found frozen. Of one that has gone there is nothing to
     /// put back. Cgroups of version 1 below it get what they had before they were changed through this value, or
     /// else all cores that it was found with; threads get all that any of them was found with.
@@ -260,13 +312,14 @@ impl Group {
             return Ok(());
         }
         let cores = self.restore_cores(&found.cores);
+        let limits = self.restore_limits(&found.limits);
         // Whatever became of its cores, it goes on.
         let frozen = match found.frozen {
             true if self.is_frozen()? => Ok(()),
             true => self.freeze(),
             false => self.thaw(),
         };
-        match cores.and(frozen) {
+        match cores.and(limits).and(frozen) {
             Err(_) if !self.is_there() => Ok(()),
             restored => restored,
         }

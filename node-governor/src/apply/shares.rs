@@ -35,6 +35,11 @@ pub enum Error {
     /// The machine's groups cannot be used.
     #[error("groups of processes: {0}")]
     Groups(#[from] std::io::Error),
+    /// The policy sets what the machine's cgroups do not have.
+    #[error(
+        "core_policy.parties: no cgroup v2 with the controller {0}; leave out the steps of it, or see weir-governor check"
+    )]
+    Limit(&'static str),
     /// The jobs cannot be taken up.
     #[error(transparent)]
     Jobs(#[from] runner::Error),
@@ -66,6 +71,10 @@ impl Shares {
         held: &Held,
     ) -> Result<Shares, Error> {
         let groups = Groups::find(root)?;
+        let limits = config.division.limits();
+        if let Some(limit) = limits.into_iter().find(|limit| !groups.can_limit(*limit)) {
+            return Err(Error::Limit(limit.controller()));
+        }
         let remembered = held.remembered(FILE)?;
         let runner = Runner::open(
             config.jobs.clone(),
@@ -73,6 +82,7 @@ impl Shares {
             held.folder(),
             &groups,
             config.jobs_alone(machine),
+            config.division.limits(),
         )?;
         Ok(Shares {
             service: config.service.clone().map(Service::new),
@@ -200,6 +210,8 @@ impl Shares {
         }
         if knows {
             self.runner.take(&plan.jobs, now);
+            // Last: the kernel may take its time to get memory back.
+            self.runner.limit(&plan.jobs);
         }
     }
 

@@ -5,7 +5,7 @@ mod names;
 
 use std::time::Duration;
 
-use crate::cores::{CorePlan, Cores, Reason};
+use crate::cores::{CorePlan, Cores, Limits, Reason};
 use crate::jobs::State;
 use crate::jobs::runner::Facts;
 use crate::jobs::spec::Spec;
@@ -60,6 +60,8 @@ pub struct JobBook {
     pub threads: u32,
     /// Time in which it was running, as far as this governor has seen it.
     pub ran: Duration,
+    /// What it may have beside cores, as planned.
+    pub limits: Limits,
     /// Time in which it was frozen.
     pub paused: Duration,
     /// Times that it was frozen.
@@ -123,6 +125,11 @@ impl SharesBook {
         for (index, job) in self.jobs.iter_mut().enumerate() {
             let state = sensed.jobs.get(index).copied().unwrap_or_default();
             job.passed(state, passed);
+            job.limits = plan
+                .jobs
+                .get(index)
+                .map(|job| job.limits)
+                .unwrap_or_default();
             if let Some(planned) = plan.jobs.get(index).filter(|job| !job.cores.is_empty()) {
                 job.planned.clone_from(&planned.cores);
             }

@@ -92,14 +92,18 @@ fn tail(
     shares: Option<&mut Shares>,
     scope: &Scope<'_>,
 ) -> Result<Tail, Error> {
-    let by_latency = shares.and_then(|shares| shares.division.by_latency());
-    let Some((policy, measured)) = by_latency else {
+    let division = shares.map(|shares| &mut shares.division);
+    let by_latency = division.and_then(|division| Some((division.by_latency()?, division)));
+    let Some((policy, division)) = by_latency else {
         return tail::tail(written, 0.99, scope);
     };
     // The quantile that its target is for.
     let tail = tail::tail(written, 0.95, scope)?;
-    *measured = tail.source != TailSource::Calls;
-    if *measured && tail.every > STALE / 2 {
+    if tail.source == TailSource::Calls {
+        return Ok(tail);
+    }
+    division.measured();
+    if tail.every > STALE / 2 {
         let reason =
             format!("at most 1s with {policy}, which goes by what was measured in the last 2s");
         return Err(scope.refuse(&written.every, "every", reason));

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{load, written};
 
 /// Each policy, and each way to say who the service is and where its latency comes from.
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     "policy: { performance: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, pid: 1 } ]",
     "policy: { powersave: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, cgroup: a } ]",
     "policy: { ondemand: {} }\ntail: { source: prometheus, url: 'http://127.0.0.1:1/m', metric: m }",
@@ -21,6 +21,7 @@ const FILES: [&str; 17] = [
     "policy: { hipster: {} }",
     "core_policy: { blocks: {} }\nservice: { cgroup: a }\njobs: [ { name: j, command: [/bin/true], directory: / }, { name: k, cgroup: b } ]\nbatch: {}",
     "core_policy: { latency_slack: {} }\nservice: { pid_file: /a }",
+    "core_policy: { parties: {} }\nservice: { pid_file: /a }",
     "core_policy: { heracles: {} }\nservice: { pid_file: /a }",
     "core_policy: { blocks: {} }\nservice: { pid: 2 }",
     "core_policy: { static_plan: { node: n, nodes: [ { name: n, cores: 0-1, service: 0 }, { name: m, cores: 0, url: 'https://m:1' } ], authority: cert.pem, steps: [ { job: j, node: n, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]",

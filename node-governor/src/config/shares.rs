@@ -10,8 +10,9 @@ use super::Trust;
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
 use crate::cores::latency_slack::{self, LatencySlack};
+use crate::cores::parties::{self, Parties};
 use crate::cores::static_plan::{self, PlanNode, StaticPlan};
-use crate::cores::{Cores, Policy, Refused};
+use crate::cores::{Cores, Limit, Policy, Refused};
 use crate::jobs::Job;
 use crate::jobs::spec::{Batch, Spec};
 
@@ -50,6 +51,8 @@ pub enum Division {
     Blocks(blocks::Params),
     /// See there.
     LatencySlack(latency_slack::Params),
+    /// See there.
+    Parties(parties::Params),
     /// See there.
     Heracles(heracles::Params),
 }
@@ -99,6 +102,8 @@ impl Shares {
             Division::Blocks(blocks) => blocks.large.clone(),
             Division::LatencySlack(slack) if slack.batch.is_empty() => slack.elastic.clone(),
             Division::LatencySlack(slack) => slack.batch.clone(),
+            Division::Parties(parties) if parties.batch.is_empty() => parties.elastic.clone(),
+            Division::Parties(parties) => parties.batch.clone(),
             Division::Heracles(heracles) => heracles.elastic.clone(),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {
@@ -118,6 +123,7 @@ impl Division {
             Self::LatencySlack(params) => {
                 Policy::LatencySlack(LatencySlack::new(params.clone(), machine, jobs)?)
             }
+            Self::Parties(params) => Policy::Parties(Parties::new(params.clone(), machine, jobs)?),
             Self::Heracles(params) => {
                 Policy::Heracles(Heracles::new(params.clone(), machine, jobs)?)
             }
@@ -131,6 +137,7 @@ impl Division {
         match self {
             Self::Blocks(params) => params.reserved.with(&params.small).with(&params.large),
             Self::LatencySlack(params) => params.least.with(&params.elastic).with(&params.batch),
+            Self::Parties(params) => params.least.with(&params.elastic).with(&params.batch),
             Self::Heracles(params) => params.least.with(&params.elastic),
             Self::StaticPlan(plan) => {
                 let add = |all: Cores, node: &PlanNode| all.with(&node.cores);
@@ -141,12 +148,39 @@ impl Division {
 }
 
 impl Division {
-    /// Where the policy goes by latency: its name, and where it is told that somebody measures that.
-    pub(super) fn by_latency(&mut self) -> Option<(&'static str, &mut bool)> {
+    /// Its name, where the policy goes by latency.
+    pub(super) fn by_latency(&self) -> Option<&'static str> {
         match self {
-            Self::LatencySlack(params) => Some(("latency_slack", &mut params.measured)),
-            Self::Heracles(params) => Some(("heracles", &mut params.measured)),
+            Self::LatencySlack(_) => Some("latency_slack"),
+            Self::Parties(_) => Some("parties"),
+            Self::Heracles(_) => Some("heracles"),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
+        }
+    }
+
+    /// Somebody measures the latency.
+    pub(super) fn measured(&mut self) {
+        match self {
+            Self::LatencySlack(params) => params.measured = true,
+            Self::Heracles(params) => params.measured = true,
+            Self::Parties(_) | Self::StaticPlan(_) | Self::Blocks(_) => {}
+        }
+    }
+
+    /// Steps between the lowest frequency and the highest that the policy may take.
+    pub(super) fn frequency_steps(&self) -> u32 {
+        match self {
+            Self::LatencySlack(params) => params.frequency_steps,
+            Self::Parties(params) => params.frequency_steps,
+            Self::Heracles(_) | Self::StaticPlan(_) | Self::Blocks(_) => 0,
+        }
+    }
+
+    /// What it sets of jobs beside cores.
+    pub fn limits(&self) -> Vec<Limit> {
+        match self {
+            Self::Parties(params) => params.limits(),
+            _ => Vec::new(),
         }
     }
 

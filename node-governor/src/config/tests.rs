@@ -275,7 +275,7 @@ fn uncommented(policy: &str) -> String {
         let is_text = line.starts_with("# ") && !line.starts_with("#  ");
         let line = line.strip_prefix('#').filter(|_| !is_text).unwrap_or(line);
         match line {
-            "  blocks:" | "  latency_slack:" | "  heracles:" | "  static_plan:" => {
+            "  blocks:" | "  latency_slack:" | "  parties:" | "  heracles:" | "  static_plan:" => {
                 within = line.trim();
             }
             "" => within = "",
@@ -336,6 +336,9 @@ fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
     let shares = config("latency_slack").shares.unwrap();
     let slack = crate::cores::latency_slack::Params::default();
     assert_eq!(shares.division, Division::LatencySlack(slack));
+    let shares = config("parties").shares.unwrap();
+    let parties = crate::cores::parties::Params::default();
+    assert_eq!(shares.division, Division::Parties(parties));
     let shares = config("heracles").shares.unwrap();
     let heracles = crate::cores::heracles::Params::default();
     assert_eq!(shares.division, Division::Heracles(heracles));

@@ -7,11 +7,14 @@
 //!              slack < 10 %          ──> jobs get no more; < 5 %: they keep two
 //!  each 2 s:   none of these         ──> jobs get a core more
 //! ```
-//! Heracles: Lo et al., *Heracles: improving resource efficiency at scale*, ISCA 2015: its top-level controller and, of
-//! its sub-controllers, that of cores. Figures are from memory, for the paper's text was not at hand. Those of caches,
-//! power and network are not here: what they need (resctrl, RAPL limits, `tc`) the governor does not set. Its
-//! offline profile of memory bandwidth is left out, too. Of our own: load is the service's CPU use over all the
-//! cores that it may have, and while the mesh refuses requests, or is about to, the service has all.
+//! Heracles: Lo et al., *Heracles: improving resource efficiency at scale*, ISCA 2015, section 4: its top-level
+//! controller (algorithm 1) and, of its sub-controllers, that of cores (algorithm 2, the state GROW_CORES). Figures are
+//! those of a transcription of the algorithms; the paper itself was not at hand. The transcribed algorithm 1 looks at
+//! slack only between both loads; here as its text says, whenever jobs may run. Those of caches, power (algorithm 3)
+//! and network (algorithm 4) are not here: what they need (resctrl, RAPL and the frequency that cores really have,
+//! `tc`) the governor does not set. Its offline profile of memory bandwidth is left out, too. Of our own: load is the
+//! service's CPU use over all the cores that it may have, and while the mesh refuses requests, or is about to, the
+//! service has all.
 
 use std::time::Duration;
 
@@ -203,8 +206,7 @@ impl Heracles {
         let cores = (params.least.len() + params.elastic.len()) as f64;
         let load = seen.cpu().map_or(0.0, |cpu| cpu / cores);
         if below(0.0) {
-            let cooldown = u64::try_from(params.cooldown.as_nanos()).unwrap_or(u64::MAX);
-            self.cold_until = Nanos(seen.now.0.saturating_add(cooldown));
+            self.cold_until = seen.now.after(params.cooldown);
             return self.disable(Reason::Tight);
         }
         if load > params.busy {

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use self::learned::Learned;
 use super::places::{Places, wide};
+use super::sets::Sets;
 use super::silence::{Heard, Silence};
-use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
+use super::{CorePlan, Cores, Reason, Refused, Seen, check_jobs, check_range};
 use crate::jobs::Job;
 use crate::sensed::Nanos;
 
@@ -79,22 +80,7 @@ impl Params {
     /// twice or has no threads.
     pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
-        let sets = [
-            ("least", &self.least),
-            ("elastic", &self.elastic),
-            ("batch", &self.batch),
-        ];
-        for (index, (field, set)) in sets.into_iter().enumerate() {
-            if field != "batch" || !set.is_empty() {
-                check_cores(field, set, machine)?;
-            }
-            for (other, cores) in &sets[..index] {
-                let shared = set.shared(cores);
-                if !shared.is_empty() {
-                    return Err(Refused::new(field, format!("{shared}: in {other}, too")));
-                }
-            }
-        }
+        self.sets().check(machine)?;
         if self.target.is_zero() {
             return Err(Refused::new("target", "is nothing"));
         }
@@ -104,6 +90,14 @@ impl Params {
             return Err(Refused::new("trend", "is not a number from 0 on"));
         }
         Ok(())
+    }
+
+    fn sets(&self) -> Sets<'_> {
+        Sets {
+            least: &self.least,
+            elastic: &self.elastic,
+            batch: &self.batch,
+        }
     }
 }
 
@@ -197,40 +191,23 @@ impl LatencySlack {
 
     pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
         let reason = self.resize(seen);
-        self.places.fill(&self.jobs, seen, &self.params.batch);
-        self.divide(seen, reason)
-    }
-
-    /// Who has the elastic cores that the service leaves: the small place's job, else the large one's where it
-    /// has threads for them, else the service.
-    fn divide(&mut self, seen: &Seen, reason: Reason) -> CorePlan {
         let params = &self.params;
-        let elastic = params.elastic.numbers();
-        let taken: Cores = elastic.iter().copied().take(self.given).collect();
-        let left = params.elastic.without(&taken);
-        let mut plan = CorePlan {
-            service: params.least.with(&taken),
+        let divided = params
+            .sets()
+            .divide(self.given, &mut self.places, &self.jobs, seen);
+        CorePlan {
+            service: divided.service,
             speed: match params.frequency_steps {
                 0 => seen.pressed.then_some(1.0),
                 steps => Some(f64::from(self.frequency) / f64::from(steps)),
             },
-            reason,
-            jobs: Vec::new(),
-        };
-        let mut large = params.batch.clone();
-        let wide = |job: usize| {
-            usize::try_from(self.jobs[job].threads).unwrap_or(usize::MAX) > large.len()
-        };
-        if self.places.small.is_none() {
-            if self.places.large.is_some_and(wide) {
-                large = large.with(&left);
+            jobs: divided.jobs,
+            reason: if divided.no_jobs {
+                Reason::NoJobs
             } else {
-                plan.service = params.least.with(&params.elastic);
-                plan.reason = Reason::NoJobs;
-            }
+                reason
+            },
         }
-        plan.jobs = self.places.plan(&self.jobs, seen, &large, &left);
-        plan
     }
 
     fn resize(&mut self, seen: &Seen) -> Reason {
@@ -295,7 +272,7 @@ impl LatencySlack {
         let tight = slack < self.params.tight * if steady { STEADY_TIGHT } else { 1.0 };
         let helped = self.judge(seen.p95, tight, steady);
         if !helped {
-            self.helpless_until = Nanos(now.0 + 20 * nanos(self.params.settle));
+            self.helpless_until = now.after(self.params.settle * 20);
             self.shrink(now, None);
             return Reason::Reverted;
         }
@@ -432,10 +409,6 @@ impl LatencySlack {
         self.changed = now;
         reason
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::jobs::Queue;
 use blocks::Blocks;
 use heracles::Heracles;
 use latency_slack::LatencySlack;
+use parties::Parties;
 use static_plan::{PlanNode, Step};
 
 const QUEUES: [Queue; 3] = [Queue::Short, Queue::Medium, Queue::Long];
@@ -88,11 +89,25 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         };
         Policy::Heracles(Heracles::new(params, machine, jobs).unwrap())
     };
+    let parties = |elastic: Cores, batch: Cores, machine| {
+        let params = parties::Params {
+            elastic,
+            batch,
+            settle: tick,
+            rest: tick,
+            frequency_steps: 1,
+            memory_steps: 3,
+            disk_steps: 3,
+            ..parties::Params::default()
+        };
+        Policy::Parties(Parties::new(params, machine, jobs).unwrap())
+    };
     // The compiler says so here when the list below lacks a new one.
     let _ = |policy| match policy {
         Policy::StaticPlan(_)
         | Policy::Blocks(_)
         | Policy::LatencySlack(_)
+        | Policy::Parties(_)
         | Policy::Heracles(_) => (),
     };
     vec![
@@ -108,6 +123,8 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         (slack(slack_of_two, &two), Some(0.0)),
         (heracles((1..6).collect(), &machine), Some(0.0)),
         (heracles([1].into(), &two), Some(0.0)),
+        (parties([1, 2].into(), [3, 5].into(), &machine), Some(0.0)),
+        (parties([1].into(), Cores::NONE, &two), Some(0.0)),
     ]
 }
 
@@ -135,6 +152,12 @@ fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
     let mut owned = plan.service.clone();
     for (job, state) in plan.jobs.iter().zip(states) {
         prop_assert_eq!(job.act == Act::Run, !job.cores.is_empty());
+        prop_assert!(job.limits.memory.is_none_or(|bytes| bytes > 0));
+        prop_assert!(
+            job.limits
+                .disk
+                .is_none_or(|weight| (1..=100).contains(&weight))
+        );
         prop_assert!(owned.shared(&job.cores).is_empty());
         owned = owned.with(&job.cores);
         let next = match (job.act, *state) {
@@ -186,7 +209,7 @@ proptest! {
                     *state = State::Finished;
                 }
                 let plan =
-                    policy.plan(&Seen { now: Nanos(now), cpu: idle, jobs: states.clone(), ..Seen::default() });
+                    policy.plan(&Seen { now: Nanos(now), cpu: idle, quiet: true, jobs: states.clone(), ..Seen::default() });
                 obey(&plan, &mut states)?;
             }
             prop_assert!(states.iter().all(|state| state.has_ended()), "{policy:?}: {states:?}");

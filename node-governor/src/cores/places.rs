@@ -87,6 +87,7 @@ impl Places {
                 act: act(seen, index, &cores),
                 cores,
                 threads: job.threads,
+                ..JobPlan::default()
             }
         };
         let plans: Vec<JobPlan> = jobs.iter().enumerate().map(of).collect();

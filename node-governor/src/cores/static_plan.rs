@@ -206,6 +206,7 @@ impl StaticPlan {
                 act: act(seen, index, &cores),
                 cores,
                 threads: job.threads,
+                ..JobPlan::default()
             }
         };
         CorePlan {

@@ -29,7 +29,7 @@ use super::record::{Folder, JOBS, Started};
 use super::spec::{Batch, Source, Spec};
 use crate::FileError;
 use crate::apply::groups::{Found, Groups, Members};
-use crate::cores::{Act, Cores, JobPlan};
+use crate::cores::{Act, Cores, JobPlan, Limit};
 use crate::root::{Root, line};
 use crate::sensed::Nanos;
 use job::Job;
@@ -89,6 +89,8 @@ struct Shared {
     now: Nanos,
     /// That jobs could be in.
     has_cgroups: bool,
+    /// Those that the policy sets.
+    limits: Vec<Limit>,
 }
 
 impl Shared {
@@ -114,6 +116,7 @@ impl Runner {
         state: &Path,
         groups: &Groups,
         alone: Cores,
+        limits: Vec<Limit>,
     ) -> Result<Runner, Error> {
         // Of this process' own kernel, as the processes are.
         let boot = Root::new("/").path("proc/sys/kernel/random/boot_id");
@@ -133,6 +136,7 @@ impl Runner {
             write_errors: 0,
             now: Nanos::default(),
             has_cgroups: false,
+            limits,
         };
         strangers(&folder, &specs, &shared)?;
         if any {
@@ -217,6 +221,13 @@ impl Runner {
             }
         }
         self.tell();
+    }
+
+    /// What jobs have beside cores. Writes on change only.
+    pub fn limit(&mut self, plans: &[JobPlan]) {
+        for (job, plan) in self.jobs.iter_mut().zip(plans) {
+            job.limit(plan, &mut self.shared);
+        }
     }
 
     /// Code, CPU time and trouble of a job.

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use super::registry;
 use crate::book::shares::{JobBook, PeerBook, SharesBook};
 use crate::book::{Book, CoreBook, Residency, Shared, ZoneBook};
+use crate::cores::Limits;
 use crate::sensed::{Nanos, Row, Tail};
 
 thread_local! {
@@ -25,6 +26,10 @@ fn full() -> Book {
     let job = JobBook {
         cpu: Some(Duration::ZERO),
         code: Some(0),
+        limits: Limits {
+            memory: Some(0),
+            disk: Some(0),
+        },
         ..JobBook::default()
     };
     let core = CoreBook {

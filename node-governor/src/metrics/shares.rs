@@ -84,6 +84,16 @@ fn jobs(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
         "Cores on which the job runs; 0 while it does not",
         each(book, |job| Some(job.cores.len() as f64)),
     )?;
+    family.gauges(
+        "job_memory_high_bytes",
+        "Memory above which the kernel takes some back from the job, as planned; none where no policy sets it",
+        each(book, |job| Some(job.limits.memory? as f64)),
+    )?;
+    family.gauges(
+        "job_disk_weight",
+        "Weight of the job among those who wait for a disk, as planned; none where no policy sets it",
+        each(book, |job| Some(f64::from(job.limits.disk?))),
+    )?;
     family.counters(
         "job_running_seconds",
         "Time in which the job was running",

@@ -86,6 +86,8 @@ fn a_machine_without_cpufreq_that_can_divide_its_cores_will_do() {
     let with = report(&kernel.root());
     assert!(with.can_govern, "{}", with.text);
     assert!(with.text.contains("cores: cgroup v2 at "), "{}", with.text);
+    let limits = "limits     memory by memory.high; not disk by io.weight: no cgroup v2 with io\n";
+    assert!(with.text.contains(limits), "{}", with.text);
     assert!(
         with.text.contains("but cores can be divided\n"),
         "{}",

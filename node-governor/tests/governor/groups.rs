@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use weir_governor::apply::groups::{Found, Groups, Members};
-use weir_governor::cores::Cores;
+use weir_governor::cores::{Cores, Limit, Limits};
 use weir_governor::root::Root;
 
 fn cgroup(path: &str) -> Members {
@@ -299,4 +299,65 @@ fn a_group_that_was_removed_is_told_with_its_file_and_one_of_its_name_is_another
     assert_eq!(fake.read("sys/fs/cgroup/a/cpuset.cpus"), "1");
     group.remove().unwrap();
     assert!(fake.path("sys/fs/cgroup/a").exists());
+}
+
+/// As a governor that sets both finds it, and as the tests of its kernel do.
+const BOTH: [Limit; 2] = [Limit::Memory, Limit::Disk];
+
+#[test]
+fn memory_and_disk_are_enabled_above_written_and_put_back_as_found() {
+    let fake = Fake::v2();
+    fake.v2_group("a.slice");
+    fake.v2_group("a.slice/b");
+    fake.write("sys/fs/cgroup/a.slice/b/memory.high", "73400320");
+    fake.write("sys/fs/cgroup/a.slice/b/io.weight", "default 200");
+    let mut group = fake.groups().existing(&cgroup("a.slice/b")).unwrap();
+    let found = Found {
+        limits: group.found_limits(&BOTH).unwrap(),
+        ..group.found().unwrap()
+    };
+    let limits = Limits {
+        memory: Some(1 << 20),
+        disk: Some(7),
+    };
+    group.set_limits(limits).unwrap();
+    assert_eq!(fake.read("sys/fs/cgroup/a.slice/b/memory.high"), "1048576");
+    assert_eq!(fake.read("sys/fs/cgroup/a.slice/b/io.weight"), "default 7");
+    // There is no BFQ.
+    assert!(!fake.path("sys/fs/cgroup/a.slice/b/io.bfq.weight").exists());
+
+    // Whoever puts it back knows no more than what is on disk.
+    let found = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
+    let mut group = fake.groups().existing(&cgroup("a.slice/b")).unwrap();
+    group.restore(&found).unwrap();
+    assert_eq!(fake.read("sys/fs/cgroup/a.slice/b/memory.high"), "73400320");
+    assert_eq!(
+        fake.read("sys/fs/cgroup/a.slice/b/io.weight"),
+        "default 200"
+    );
+}
+
+#[test]
+fn a_limit_that_the_kernel_has_no_file_for_is_told_with_the_controller_enabled_for_it() {
+    let fake = Fake::v2();
+    fake.v2_group("a");
+    let mut group = fake.groups().existing(&cgroup("a")).unwrap();
+    let limits = Limits {
+        disk: Some(7),
+        ..Limits::default()
+    };
+    let error = group.set_limits(limits).unwrap_err().to_string();
+    assert!(
+        error.contains("sys/fs/cgroup/a: the kernel has no io.weight and no io.bfq.weight"),
+        "{error}"
+    );
+    assert_eq!(fake.read("sys/fs/cgroup/cgroup.subtree_control"), "+io");
+    assert!(!fake.groups().can_limit(Limit::Disk));
+}
+
+#[test]
+fn what_an_earlier_version_has_left_has_no_limits() {
+    let text = r#"{"members":{"cgroup":"a"},"cores":"1","frozen":false}"#;
+    let found: Found = serde_json::from_str(text).unwrap();
+    assert!(found.limits.is_empty());
 }

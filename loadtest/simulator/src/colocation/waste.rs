@@ -53,6 +53,7 @@ mod tests {
             act: Act::Run,
             cores,
             threads,
+            ..JobPlan::default()
         };
         let plan = CorePlan {
             service: [0].into(),

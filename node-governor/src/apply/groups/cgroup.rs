@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cgroup, in each hierarchy that has it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,10 @@ use rustix::process::{Pid, Signal};
 use super::DOOR;
 use super::cpuset;
 use super::folder::Folder;
+use super::limits;
 use super::mounts::Mounts;
 use super::processes::Processes;
-use crate::cores::Cores;
+use crate::cores::{Cores, Limit, Limits};
 
 const FREEZE_V2: &str = "cgroup.freeze";
 const STATE_V1: &str = "freezer.state";
@@ -28,6 +30,7 @@ pub(super) struct Cgroup {
     others: Vec<Folder>,
     /// Of version 2, where it divides cores.
     v2_cpuset: Option<PathBuf>,
+    v2_root: Option<PathBuf>,
     possible: PathBuf,
     below: cpuset::V1,
     processes: Processes,
@@ -74,6 +77,7 @@ impl Cgroup {
             freezer,
             others,
             v2_cpuset: mounts.v2_cpuset().map(Path::to_owned),
+            v2_root: mounts.v2.clone(),
             possible: mounts.possible.clone(),
             below: cpuset::V1::default(),
             processes,
@@ -98,7 +102,7 @@ impl Cgroup {
             }
         }
         match (mounts.v2_cpuset(), mounts.v1("cpuset")) {
-            (Some(root), _) if made => cpuset::enable(root, &root.join(path))?,
+            (Some(root), _) if made => cpuset::enable(root, &root.join(path), "cpuset")?,
             (None, Some(root)) => made |= make_in(root, path, cpuset::fill)?,
             _ => {}
         }
@@ -176,6 +180,27 @@ impl Cgroup {
             (None, Some(folder)) => self.below.restore(folder, cores),
             (None, None) if cores.is_empty() => Ok(()),
             (None, None) => self.processes.confine(|| self.processes(), cores),
+        }
+    }
+
+    /// As files say it; nothing where it is not in version 2.
+    pub(super) fn found_limits(&self, limits: &[Limit]) -> io::Result<BTreeMap<String, String>> {
+        match &self.v2 {
+            Some(folder) => limits::found(folder, limits),
+            None => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// None where it is not in version 2.
+    pub(super) fn set_limits(&self, limits: Limits) -> Option<io::Result<()>> {
+        let (root, folder) = (self.v2_root.as_deref()?, self.v2.as_ref()?);
+        Some(limits::set(root, folder, limits))
+    }
+
+    pub(super) fn restore_limits(&self, found: &BTreeMap<String, String>) -> io::Result<()> {
+        match &self.v2 {
+            Some(folder) => limits::restore(folder, found),
+            None => Ok(()),
         }
     }
 

@@ -94,7 +94,7 @@ impl V2<'_> {
             return Ok(());
         }
         if !self.folder.has(CPUS) {
-            enable(self.root, self.folder.path())?;
+            enable(self.root, self.folder.path(), "cpuset")?;
         }
         self.folder.write(CPUS, cores).map_err(|error| {
             let reason = format!("{error}; {cores:?} was written");
@@ -117,9 +117,10 @@ fn runs(folder: &Folder) -> io::Result<Cores> {
     Ok(Cores::NONE)
 }
 
-/// Lets groups at this path have cores of their own: `+cpuset` in every cgroup above it. It is left so, for with
-/// nothing in `cpuset.cpus` it changes nothing, and who else relies on it by then is not known.
-pub(super) fn enable(root: &Path, path: &Path) -> io::Result<()> {
+/// Lets groups at this path have cores, memory or weights of their own: `+cpuset`, say, in every cgroup above it. It is
+/// left so, for with nothing written in the controller's files it changes nothing, and who else relies on it by then is
+/// not known.
+pub(super) fn enable(root: &Path, path: &Path, controller: &str) -> io::Result<()> {
     const FILE: &str = "cgroup.subtree_control";
     let mut above: Vec<&Path> = ancestors(path, root).skip(1).collect();
     above.reverse();
@@ -127,9 +128,10 @@ pub(super) fn enable(root: &Path, path: &Path) -> io::Result<()> {
         let gone = || named(path, Errno::NOENT);
         let folder = Folder::open(path.to_owned())?.ok_or_else(gone)?;
         let enabled = folder.line(FILE)?;
-        if !enabled.split_whitespace().any(|name| name == "cpuset") {
-            folder.write(FILE, "+cpuset").map_err(|error| {
-                io::Error::new(error.kind(), format!("{error}; \"+cpuset\" was written"))
+        if !enabled.split_whitespace().any(|name| name == controller) {
+            let text = format!("+{controller}");
+            folder.write(FILE, &text).map_err(|error| {
+                io::Error::new(error.kind(), format!("{error}; {text:?} was written"))
             })?;
         }
     }

@@ -105,8 +105,18 @@ impl Folder {
 
     /// One write, as attributes want it.
     pub(super) fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        self.write_by(file, text, OFlags::WRONLY)
+    }
+
+    /// The same, without waiting for what comes of it where the kernel can do so: `memory.high` takes memory back
+    /// before it returns.
+    pub(super) fn put(&self, file: &str, text: &str) -> io::Result<()> {
+        self.write_by(file, text, OFlags::WRONLY | OFlags::NONBLOCK)
+    }
+
+    fn write_by(&self, file: &str, text: &str, flags: OFlags) -> io::Result<()> {
         let bytes = format!("{text}\n");
-        let written = self.file(file, OFlags::WRONLY);
+        let written = self.file(file, flags);
         let written = written.and_then(|open| Ok(rustix::io::write(&open, bytes.as_bytes())?));
         written
             .map_err(|error| named(&self.path.join(file), error))

@@ -82,9 +82,16 @@ impl Mounts {
 
     /// Version 2's root, where it can divide cores: a controller that version 1 has is not there.
     pub(super) fn v2_cpuset(&self) -> Option<&Path> {
+        self.v2_with("cpuset")
+    }
+
+    /// Version 2's root, where it has this controller.
+    pub(super) fn v2_with(&self, controller: &str) -> Option<&Path> {
         let root = self.v2.as_deref()?;
         let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
-        let has = controllers.split_whitespace().any(|name| name == "cpuset");
+        let has = controllers
+            .split_whitespace()
+            .any(|name| name == controller);
         has.then_some(root)
     }
 }

@@ -32,6 +32,7 @@ fn plan(service: Cores, jobs: &[Cores], reason: Reason) -> CorePlan {
         act: Act::Run,
         cores: cores.clone(),
         threads: 1,
+        ..JobPlan::default()
     };
     CorePlan {
         service,

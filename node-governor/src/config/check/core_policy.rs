@@ -10,7 +10,7 @@ use weir_settings::{Error, Scope, Value};
 use super::{ms, one, section_line, written};
 use crate::config::shares::{Division, Places};
 use crate::cores::blocks::{self, Size};
-use crate::cores::{Cores, heracles, latency_slack};
+use crate::cores::{Cores, heracles, latency_slack, parties};
 
 /// Longer is no time between two decisions.
 const LONGEST: Duration = ms(3_600_000);
@@ -23,6 +23,7 @@ pub(super) fn division(
     let sections = [
         ("blocks", section_line(&written.blocks)),
         ("latency_slack", section_line(&written.latency_slack)),
+        ("parties", section_line(&written.parties)),
         ("heracles", section_line(&written.heracles)),
         ("static_plan", section_line(&written.static_plan)),
     ];
@@ -39,6 +40,8 @@ pub(super) fn division(
         Division::Blocks(read.blocks(&written.value)?)
     } else if let Some(written) = &written.latency_slack {
         Division::LatencySlack(read.latency_slack(&written.value)?)
+    } else if let Some(written) = &written.parties {
+        Division::Parties(read.parties(&written.value)?)
     } else if let Some(written) = &written.heracles {
         Division::Heracles(read.heracles(&written.value)?)
     } else if let Some(written) = &written.static_plan {
@@ -122,7 +125,11 @@ impl Reading<'_> {
             settle: self.duration(&written.settle, "settle", default.settle)?,
             calm: self.duration(&written.calm, "calm", default.calm)?,
             trend: self.number(&written.trend, "trend", default.trend)?,
-            frequency_steps: self.steps_between(written, default.frequency_steps)?,
+            frequency_steps: self.step_count(
+                &written.frequency_steps,
+                "frequency_steps",
+                default.frequency_steps,
+            )?,
             measured: default.measured,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })
@@ -146,15 +153,50 @@ impl Reading<'_> {
         })
     }
 
-    fn steps_between(
-        &mut self,
-        written: &written::LatencySlack,
-        default: u32,
-    ) -> Result<u32, Error> {
-        let (value, field) = (&written.frequency_steps, "frequency_steps");
+    fn parties(&mut self, written: &written::Parties) -> Result<parties::Params, Error> {
+        let default = parties::Params::default();
+        Ok(parties::Params {
+            least: self.cores(&written.least, "least", default.least)?,
+            elastic: self.cores(&written.elastic, "elastic", default.elastic)?,
+            batch: self.cores(&written.batch, "batch", default.batch)?,
+            target: self.duration(&written.target, "target", default.target)?,
+            tight: self.share(&written.tight, "tight", default.tight)?,
+            loose: self.share(&written.loose, "loose", default.loose)?,
+            settle: self.duration(&written.settle, "settle", default.settle)?,
+            rest: self.duration(&written.rest, "rest", default.rest)?,
+            frequency_steps: self.step_count(
+                &written.frequency_steps,
+                "frequency_steps",
+                default.frequency_steps,
+            )?,
+            memory_steps: self.step_count(
+                &written.memory_steps,
+                "memory_steps",
+                default.memory_steps,
+            )?,
+            memory_least: self.bytes(
+                &written.memory_least,
+                "memory_least",
+                default.memory_least,
+            )?,
+            memory_most: self.bytes(&written.memory_most, "memory_most", default.memory_most)?,
+            disk_steps: self.step_count(&written.disk_steps, "disk_steps", default.disk_steps)?,
+            patience: self.duration(&written.patience, "patience", default.patience)?,
+        })
+    }
+
+    fn step_count(&mut self, value: &Value, field: &str, default: u32) -> Result<u32, Error> {
         self.remember(field, self.scope.refuse(value, field, ""));
         let steps = self.scope.whole(value, field, default.into(), 0..=1000)?;
         Ok(steps as u32)
+    }
+
+    fn bytes(&mut self, value: &Value, field: &str, default: u64) -> Result<u64, Error> {
+        self.remember(field, self.scope.refuse(value, field, ""));
+        let bytes = self
+            .scope
+            .size(value, field, default as usize, 1 << 20..=1 << 50)?;
+        Ok(bytes as u64)
     }
 }
 

@@ -30,10 +30,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
     };
     let scope = root.section("core_policy").at(section.referenced.line());
     let (division, places) = core_policy::division(&section.value, &scope)?;
-    if let Division::LatencySlack(slack) = &division
-        && slack.frequency_steps > 0
-        && written.policy.is_none()
-    {
+    if division.frequency_steps() > 0 && written.policy.is_none() {
         let reason = "needs policy, above which it raises: powersave: {} is the lowest";
         return Err(places.of(Refused {
             field: "frequency_steps".to_owned(),

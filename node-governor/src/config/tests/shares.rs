@@ -287,7 +287,7 @@ fn a_service_and_a_policy_are_one_each() {
         ),
         (
             "core_policy: {}\n".into(),
-            "g.yaml:1: core_policy: names no policy; one of blocks, latency_slack, heracles, static_plan",
+            "g.yaml:1: core_policy: names no policy; one of blocks, latency_slack, parties, heracles, static_plan",
         ),
         (
             "core_policy:\n  static_plan: {}\n  blocks: {}\n".into(),

@@ -24,6 +24,8 @@ section! {
         blocks: Option<Spanned<Blocks>>,
         /// As many cores as the tail needs, then frequency. Set `tail`
         latency_slack: Option<Spanned<LatencySlack>>,
+        /// Cores, frequency, jobs' memory and disk, one step at a time by the tail (PARTIES, ASPLOS 2019). Set `tail`
+        parties: Option<Spanned<Parties>>,
         /// Jobs have cores one by one while the tail has slack (Heracles, ISCA 2015). Set `tail`
         heracles: Option<Spanned<Heracles>>,
         /// A written plan of all cores of the machine, or of several nodes
@@ -77,6 +79,40 @@ section! {
         /// powersave: {} }` as the floor
         frequency_steps: Option<Text>,
         /// Nothing known of the service for so long: it has all cores that it may have
+        patience: Option<Text>,
+    }
+}
+section! {
+    /// `parties`
+    Parties {
+        /// The service's cores. No core is in two of the three
+        least: Option<Text>,
+        /// The service's or jobs', one by one
+        elastic: Option<Text>,
+        /// Jobs'; `none` on a machine of two cores
+        batch: Option<Text>,
+        /// For the tail's quantile
+        target: Option<Text>,
+        /// Less slack than this: a step more for the service
+        tight: Option<Text>,
+        /// More slack than this: a step less
+        loose: Option<Text>,
+        /// Between two decisions; no shorter than it takes until the tail tells of a step
+        settle: Option<Text>,
+        /// No step less for so long after one that went back
+        rest: Option<Text>,
+        /// From the lowest frequency to the highest. Above 0 it needs `policy: { powersave: {} }` as the floor
+        frequency_steps: Option<Text>,
+        /// From `memory_most` to `memory_least`. Above 0 it needs cgroup v2 with `memory`
+        memory_steps: Option<Text>,
+        /// `memory.high` of each job while the service has all these steps
+        memory_least: Option<Text>,
+        /// The same while it has none
+        memory_most: Option<Text>,
+        /// From a weight of 100 to 1, of each job, in `io.weight` and `io.bfq.weight`. Above 0 it needs cgroup v2 with
+        /// `io`
+        disk_steps: Option<Text>,
+        /// No tail known for so long: the service has all
         patience: Option<Text>,
     }
 }
@@ -163,7 +199,7 @@ section! {
         name: Option<Text>,
         /// Long jobs go to the large block first, short ones to the small one; of one queue in the order of the file
         queue: Option<Text>,
-        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack` and `heracles` raise it
+        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack`, `parties` and `heracles` raise it
         /// for `medium` and `long` jobs to the cores that they may have in the end
         threads: Option<Text>,
         /// This or `cgroup`: the program, a path with a slash, and its arguments; no shell reads them. A program that

@@ -16,8 +16,8 @@ use tracing::warn;
 
 use super::{Error, Facts, Shared};
 use crate::FileError;
-use crate::apply::groups::{Found, Group, Members};
-use crate::cores::Cores;
+use crate::apply::groups::{Found, Group, Members, limits};
+use crate::cores::{Cores, Limits};
 use crate::jobs::State;
 use crate::jobs::record::{Folder, Process, Started};
 use crate::jobs::spec::{Source, Spec};
@@ -54,6 +54,10 @@ pub(super) struct Job {
     pub(super) facts: Facts,
     /// As last written; none where that is not known.
     pub(super) cores: Option<Cores>,
+    /// As last written.
+    limits: Limits,
+    /// What could not be written, and when.
+    not_limited: Option<(Limits, Nanos)>,
     folder: Folder,
     life: Life,
     /// While it runs and can be reached.
@@ -82,6 +86,8 @@ impl Job {
             spec,
             facts: Facts::default(),
             cores: None,
+            limits: Limits::default(),
+            not_limited: None,
             folder,
             life: Life::Waits,
             group: None,
@@ -198,6 +204,7 @@ impl Job {
             members,
             cores: shared.alone.to_string(),
             frozen: false,
+            limits: limits::new(&shared.limits),
         })
     }
 
@@ -243,11 +250,16 @@ impl Job {
 
     fn attached(&mut self, group: Group, shared: &mut Shared) -> io::Result<()> {
         if let Source::Cgroup(_) = self.spec.source {
-            self.found = Some(group.found()?);
+            let limits = group.found_limits(&shared.limits)?;
+            self.found = Some(Found {
+                limits,
+                ..group.found()?
+            });
         }
         self.cores = group.cores().ok();
         self.frozen = group.is_frozen().unwrap_or_default();
         self.group = Some(group);
+        self.limits = Limits::default();
         shared.found_version += 1;
         Ok(())
     }

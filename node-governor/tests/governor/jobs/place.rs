@@ -136,6 +136,7 @@ impl Place {
             &self.state(),
             &self.groups,
             alone(),
+            Vec::new(),
         )?;
         Ok(runner.with_keeper(env!("CARGO_BIN_EXE_weir-governor")))
     }
@@ -258,6 +259,7 @@ pub(super) fn run(cores: impl Into<Cores>) -> JobPlan {
         act: Act::Run,
         cores: cores.into(),
         threads: 3,
+        ..JobPlan::default()
     }
 }
 

@@ -2,14 +2,18 @@
 //! A job does what is planned.
 
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 use tracing::debug;
 
 use super::super::Shared;
 use super::{Job, Life};
-use crate::apply::groups::{Group, Members};
-use crate::cores::{Act, Cores, JobPlan};
+use crate::apply::groups::{Group, Members, limits};
+use crate::cores::{Act, Cores, JobPlan, Limits};
+
+/// Before a limit is written again that was refused.
+const LIMIT_AGAIN: Duration = Duration::from_secs(10);
 
 impl Job {
     /// Takes no more than it has.
@@ -47,6 +51,25 @@ impl Job {
         }
     }
 
+    /// Tried again after a rest where it failed: the kernel may have no such file.
+    pub(in super::super) fn limit(&mut self, plan: &JobPlan, shared: &mut Shared) {
+        let wanted = plan.limits;
+        let rests = self
+            .not_limited
+            .is_some_and(|(limits, at)| limits == wanted && shared.now.since(at) < LIMIT_AGAIN);
+        if wanted == self.limits || rests || self.group.is_none() || !self.is_alive() {
+            return;
+        }
+        let set = self.write(shared, "cannot be limited", |group| {
+            group.set_limits(wanted)
+        });
+        if set {
+            debug!(job = self.spec.job.name, limits = ?wanted, "limits");
+            self.limits = wanted;
+        }
+        self.not_limited = (!set).then_some((wanted, shared.now));
+    }
+
     /// Nobody governs it any more; false if that could not be done.
     pub(in super::super) fn let_go(&mut self, shared: &mut Shared) -> bool {
         if !self.is_alive() {
@@ -57,8 +80,9 @@ impl Job {
         }
         let alone = shared.alone.clone();
         let moved = self.cores.as_ref() == Some(&alone) || self.set_cores(alone, shared);
+        let free = self.limits == Limits::default() || self.unlimit(shared);
         // Whatever became of its cores, it goes on.
-        self.thaw(shared) && moved
+        self.thaw(shared) && moved && free
     }
 
     /// To all of it but its keeper.
@@ -93,6 +117,17 @@ impl Job {
             self.cores = Some(cores);
         }
         set
+    }
+
+    fn unlimit(&mut self, shared: &mut Shared) -> bool {
+        let new = limits::new(&shared.limits);
+        let free = self.write(shared, "keeps its limits", |group| {
+            group.restore_limits(&new)
+        });
+        if free {
+            self.limits = Limits::default();
+        }
+        free
     }
 
     fn write(

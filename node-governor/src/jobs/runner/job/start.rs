@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::super::{Facts, Shared};
 use super::{Job, Life, REST, STARTS};
-use crate::cores::{Cores, JobPlan};
+use crate::cores::{Cores, JobPlan, Limits};
 use crate::jobs::record::Started;
 use crate::jobs::spec::Source;
 use crate::sensed::Nanos;
@@ -72,6 +72,7 @@ impl Job {
         };
         self.keeper = None;
         self.group = group;
+        self.limits = Limits::default();
         self.frozen = false;
         self.cores = Some(plan.cores.clone());
         Ok(())
