@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use weir_governor::apply::groups::{Found, Groups, Members};
+use weir_governor::apply::shares::Shares;
 use weir_governor::cores::{Cores, Limit, Limits};
 use weir_governor::root::Root;
+use weir_governor::state::Held;
 
 fn cgroup(path: &str) -> Members {
     Members::Cgroup(path.to_owned())
@@ -360,4 +362,23 @@ fn what_an_earlier_version_has_left_has_no_limits() {
     let text = r#"{"members":{"cgroup":"a"},"cores":"1","frozen":false}"#;
     let found: Found = serde_json::from_str(text).unwrap();
     assert!(found.limits.is_empty());
+}
+
+#[test]
+fn a_policy_that_limits_what_no_cgroup_can_is_refused_at_the_start() {
+    let fake = Fake::v2();
+    fake.write("proc/sys/kernel/random/boot_id", "boot");
+    let text =
+        "service: { cgroup: a }\ncore_policy: { parties: { memory_steps: 2, disk_steps: 2 } }\n";
+    fake.write("g.yaml", text);
+    let config = weir_governor::config::load(&fake.path("g.yaml")).unwrap();
+    let root = Root::new(fake.0.path());
+    let held = Held::take(&fake.path("run"), &root).unwrap();
+    let shares = config.shares.unwrap();
+    let found = Shares::find(&shares, &cores([0, 1, 2, 3]), &root, &held);
+    let error = found.unwrap_err().to_string();
+    assert!(
+        error.contains("no cgroup v2 with the controller io; leave out the steps of it"),
+        "{error}"
+    );
 }

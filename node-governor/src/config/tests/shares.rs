@@ -142,6 +142,39 @@ fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:3: core_policy.latency_slack.frequency_steps: needs policy, above which it raises: powersave",
         ),
     ]);
+    let parties = |params: &str| {
+        format!("service: {{ cgroup: memcached }}\ncore_policy:\n  parties: {{ {params} }}\n")
+    };
+    refused([
+        (
+            parties("elastic: 0-1"),
+            "g.yaml:3: core_policy.parties.elastic: 0: in least, too",
+        ),
+        (
+            parties("settle: 0s"),
+            "g.yaml:3: core_policy.parties.settle: is nothing",
+        ),
+        (
+            parties("frequency_steps: 4"),
+            "g.yaml:3: core_policy.parties.frequency_steps: needs policy, above which it raises: powersave",
+        ),
+        (
+            parties("memory_least: 8GiB"),
+            "g.yaml:3: core_policy.parties.memory_least: is more than memory_most",
+        ),
+        (
+            parties("memory_most: 512"),
+            "g.yaml:3: core_policy.parties.memory_most: \"512\" is not a size",
+        ),
+        (
+            parties("memory_most: 1KiB"),
+            "g.yaml:3: core_policy.parties.memory_most: 1KiB is not in 1MiB to",
+        ),
+        (
+            parties("disk_steps: -1"),
+            "g.yaml:3: core_policy.parties.disk_steps: \"-1\" is not a whole number",
+        ),
+    ]);
 }
 
 #[test]
@@ -734,6 +767,12 @@ fn latency_slack_without_a_latency_is_allowed_and_told() {
         panic!("{:?}", warnings(""));
     };
     assert!(warning.contains("goes by CPU use alone"), "{warning}");
+    let parties =
+        "service: { pid: 7 }\ncore_policy: { parties: {} }\njobs: [{ name: a, cgroup: a }]\n";
+    let [warning] = &said(parties).unwrap().warnings()[..] else {
+        panic!("no warning");
+    };
+    assert!(warning.contains("the service keeps all"), "{warning}");
     assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
     let query = "tail: { source: promql, url: 'http://127.0.0.1:9090', query: x }";
     assert_eq!(warnings(query), [""; 0]);
