@@ -25,6 +25,7 @@ pub mod plots;
 pub mod published;
 pub mod report;
 mod search;
+mod several;
 pub mod waste;
 
 pub use fit::fit;

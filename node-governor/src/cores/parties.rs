@@ -18,6 +18,7 @@
 //! set. While the mesh refuses requests the service has all.
 
 mod readings;
+pub mod several;
 
 use std::time::Duration;
 

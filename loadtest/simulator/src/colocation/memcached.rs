@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! memcached with two threads on one core or two: its CPU use and its latencies by load.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use super::Params;
 
 /// `memcached_scan.csv`: memcached with two threads under 5,000 to 125,000 requests a second. See its README.
@@ -26,6 +29,41 @@ pub(super) struct Part {
     pub(super) rate: f64,
     pub(super) cores: usize,
     pub(super) requests: f64,
+}
+
+/// Requests of late: when, and what.
+#[derive(Debug, Default)]
+pub(super) struct Window(VecDeque<(f64, Part)>);
+
+impl Window {
+    /// Those of so many seconds are kept.
+    pub(super) fn add(&mut self, now: f64, part: Part, keep_s: f64) {
+        match self.0.back_mut() {
+            // Alike ones are one part, but the window has to move on.
+            Some((at, last))
+                if last.rate == part.rate && last.cores == part.cores && now - *at < 0.05 =>
+            {
+                last.requests += part.requests;
+            }
+            _ => self.0.push_back((now, part)),
+        }
+        while self.0.front().is_some_and(|(at, _)| now - at > keep_s) {
+            self.0.pop_front();
+        }
+    }
+
+    /// None where there was none.
+    pub(super) fn p95(&self, memcached: &Memcached) -> Option<Duration> {
+        let mut parts: Vec<Part> = Vec::new();
+        for (_, part) in &self.0 {
+            let alike = |one: &&mut Part| one.rate == part.rate && one.cores == part.cores;
+            match parts.iter_mut().find(alike) {
+                Some(one) => one.requests += part.requests,
+                None => parts.push(*part),
+            }
+        }
+        (!parts.is_empty()).then(|| Duration::from_secs_f64(memcached.p95(&parts)))
+    }
 }
 
 impl Memcached {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Part 4: memcached and the six jobs on one node of four cores, under a load that steps.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_governor::cores::{CorePlan, Cores, Policy, Seen, blocks, heracles, latency_slack};
+use weir_governor::cores::{
+    CorePlan, Cores, Policy, Seen, blocks, heracles, latency_slack, parties,
+};
 use weir_governor::jobs::{Job, Queue, State};
 use weir_governor::sensed::Nanos;
 
@@ -15,7 +16,7 @@ use super::chance::lognormal;
 use super::history::{History, Interval};
 use super::jobs::Scaling;
 use super::load;
-use super::memcached::{Memcached, Part};
+use super::memcached::{Memcached, Part, Window};
 use super::params::Params;
 use super::published::JOBS;
 use super::waste::Waste;
@@ -25,7 +26,7 @@ pub const OBJECTIVE: Duration = Duration::from_micros(1500);
 /// Of the node.
 pub(super) const CORES: u32 = 4;
 /// Modelled time goes by this, in seconds.
-const STEP_S: f64 = 0.01;
+pub(super) const STEP_S: f64 = 0.01;
 
 /// Who decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +39,20 @@ pub enum Way {
     SlowSlack,
     /// `latency_slack` at the governor's pace.
     Slack,
+    /// `parties`, at its own.
+    Parties,
     /// `heracles`, at its own.
     Heracles,
 }
 
 impl Way {
     /// In the order of the tables.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Document,
         Self::Blocks,
         Self::SlowSlack,
         Self::Slack,
+        Self::Parties,
         Self::Heracles,
     ];
 
@@ -60,6 +64,7 @@ impl Way {
             Self::Blocks => "blocks, governor's pace",
             Self::SlowSlack => "latency_slack, document's pace",
             Self::Slack => "latency_slack, governor's pace",
+            Self::Parties => "parties, governor's pace",
             Self::Heracles => "heracles, governor's pace",
         }
     }
@@ -69,7 +74,7 @@ impl Way {
         match self {
             Self::Document | Self::Blocks => None,
             Self::SlowSlack => Some(Self::Document),
-            Self::Slack | Self::Heracles => Some(Self::Blocks),
+            Self::Slack | Self::Parties | Self::Heracles => Some(Self::Blocks),
         }
     }
 
@@ -83,6 +88,11 @@ impl Way {
                 Policy::Blocks(policy.expect("the defaults are document 004's"))
             }
             Self::SlowSlack | Self::Slack => slack(latency_slack::Params::default()),
+            Self::Parties => {
+                let params = parties::Params::default();
+                let policy = parties::Parties::new(params, &machine, &jobs);
+                Policy::Parties(policy.expect("the defaults are for four cores"))
+            }
             Self::Heracles => {
                 let params = heracles::Params::default();
                 let policy = heracles::Heracles::new(params, &machine, &jobs);
@@ -206,8 +216,8 @@ struct Run<'a> {
     tick_s: f64,
     act_s: f64,
     rng: SmallRng,
-    /// Requests of the p95's window: when, and what.
-    window: VecDeque<(f64, Part)>,
+    /// Of the p95.
+    window: Window,
     plan: CorePlan,
     /// What has been decided and has no effect yet.
     next: Option<(f64, CorePlan)>,
@@ -235,7 +245,7 @@ impl<'a> Run<'a> {
             tick_s,
             act_s,
             rng: SmallRng::seed_from_u64(seeds.noise ^ 0x004),
-            window: VecDeque::new(),
+            window: Window::default(),
             plan: CorePlan {
                 service: [0, 1].into(),
                 ..CorePlan::default()
@@ -378,41 +388,18 @@ impl<'a> Run<'a> {
         if matches!(self.policy, Policy::Blocks(_)) {
             return None;
         }
-        let mut parts: Vec<Part> = Vec::new();
-        for (_, part) in &self.window {
-            let alike = |one: &&mut Part| one.rate == part.rate && one.cores == part.cores;
-            match parts.iter_mut().find(alike) {
-                Some(one) => one.requests += part.requests,
-                None => parts.push(*part),
-            }
-        }
-        (!parts.is_empty()).then(|| Duration::from_secs_f64(self.memcached.p95(&parts)))
+        self.window.p95(&self.memcached)
     }
 
     fn serve(&mut self, now: f64, rate: f64, cores: usize) {
         self.used += self.memcached.cpu(rate, cores) * STEP_S;
         let requests = self.memcached.served(rate, cores) * STEP_S;
-        match self.window.back_mut() {
-            // Alike ones are one part, but the window has to move on.
-            Some((at, last)) if last.rate == rate && last.cores == cores && now - *at < 0.05 => {
-                last.requests += requests;
-            }
-            _ => self.window.push_back((
-                now,
-                Part {
-                    rate,
-                    cores,
-                    requests,
-                },
-            )),
-        }
-        while self
-            .window
-            .front()
-            .is_some_and(|(at, _)| now - at > self.params.p95_window_s)
-        {
-            self.window.pop_front();
-        }
+        let part = Part {
+            rate,
+            cores,
+            requests,
+        };
+        self.window.add(now, part, self.params.p95_window_s);
     }
 
     fn interval_p95(&mut self, rate: f64, requests: [f64; 2]) -> f64 {

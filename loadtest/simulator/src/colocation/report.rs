@@ -8,6 +8,7 @@ use std::fmt::Write;
 use super::params::Params;
 use super::part4::{self, OBJECTIVE, Outcome, Seeds, Way};
 use super::published::{JOBS, PART4, Part4};
+use super::several;
 
 /// Seconds from one step of the load to the next.
 const INTERVALS: [f64; 4] = [10.0, 6.0, 5.0, 3.0];
@@ -71,6 +72,7 @@ pub fn markdown(params: &Params, seeds: u64) -> String {
     published(&mut text, &own);
     waste(&mut text, &own);
     ways(&mut text, &cells);
+    several::markdown(&mut text, params, seeds);
     part3::markdown(&mut text, params, seeds);
     text
 }

@@ -99,7 +99,7 @@ fn latency_slack_violates_less_than_blocks_and_at_the_governors_pace_ends_sooner
     let params = Params::default();
     for (seed, interval_s) in [(1, 10.0), (2, 6.0)] {
         let run = |way| part4::run(way, &params, interval_s, Seeds::both(seed));
-        let [document, blocks, slow, slack, _] = Way::ALL.map(run);
+        let [document, blocks, slow, slack, ..] = Way::ALL.map(run);
         let told = format!("seed {seed}, {interval_s} s");
         assert!(slow.violations < 0.3 * document.violations, "{told}");
         assert!(slack.violations < 0.3 * blocks.violations, "{told}");
