@@ -144,6 +144,13 @@ impl<M: Memory> Reader<M> {
     /// Reads the new events of lanes from this one on, and returns the one before which there was no more room.
     fn read_slots(&mut self, first: u32, tick: &mut Tick) -> Result<u32, ReadError> {
         self.slots.clear();
+        let end = self.plan_slots(first, tick)?;
+        let read = self.slots.finish(&self.memory);
+        read.map_err(FileError::of(&self.file))?;
+        Ok(end)
+    }
+
+    fn plan_slots(&mut self, first: u32, tick: &mut Tick) -> Result<u32, ReadError> {
         for lane in first..self.geometry.lanes() {
             let until = self.head(lane).written;
             let from = match until.checked_sub(self.read[lane as usize]) {

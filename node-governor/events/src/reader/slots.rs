@@ -11,6 +11,20 @@ use crate::memory::Memory;
 /// are then read for all of them at once.
 const BYTES: usize = 64 * 1024;
 
+/// What lies between the new events of two lanes is read with them up to this: a call of the kernel costs more than
+/// copying so much.
+const GAP: usize = 1024;
+
+/// Events of some lanes that are read by one call.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// Where it begins in the memory.
+    offset: u64,
+    /// And in the buffer.
+    at: usize,
+    length: usize,
+}
+
 /// What was read of one lane.
 #[derive(Clone, Copy, Default)]
 struct Part {
@@ -29,6 +43,8 @@ pub(super) struct Slots {
     geometry: Geometry,
     bytes: Vec<u8>,
     used: usize,
+    /// Not read yet; empty where there is none.
+    run: Run,
     parts: Vec<Part>,
 }
 
@@ -39,19 +55,22 @@ impl Slots {
             geometry,
             bytes: vec![0; one_lane.max(BYTES)],
             used: 0,
+            run: Run::default(),
             parts: vec![Part::default(); geometry.lanes() as usize],
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.used = 0;
+        self.run = Run::default();
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Reads the lane's events with these numbers, or those that are still there; `false` if there is no room.
+    /// Reads the lane's events with these numbers, or those that are still there, at the latest by
+    /// [`finish`](Self::finish); `false` if there is no room. Lanes come in their order.
     pub(super) fn read(
         &mut self,
         memory: &impl Memory,
@@ -78,14 +97,39 @@ impl Slots {
                 // They go over the end: all.
                 _ => capacity as usize * EVENT_BYTES as usize,
             };
-            let Some(room) = self.bytes.get_mut(self.used..self.used + length) else {
+            let offset = self.geometry.event(lane, 0) + part.start as u64;
+            let end = self.run.offset + self.run.length as u64;
+            let gap = offset.checked_sub(end).filter(|gap| *gap <= GAP as u64);
+            let gap = gap.filter(|_| self.run.length > 0).map(|gap| gap as usize);
+            let used = self.used + gap.unwrap_or(0) + length;
+            if used > self.bytes.len() {
                 return Ok(false);
-            };
-            memory.read_at(self.geometry.event(lane, 0) + part.start as u64, room)?;
-            self.used += length;
+            }
+            match gap {
+                Some(gap) => self.run.length += gap + length,
+                None => {
+                    self.finish(memory)?;
+                    self.run = Run {
+                        offset,
+                        at: self.used,
+                        length,
+                    };
+                }
+            }
+            self.used = used;
+            part.at = used - length;
         }
         self.parts[lane as usize] = part;
         Ok(true)
+    }
+
+    /// Reads what is not read yet.
+    pub(super) fn finish(&mut self, memory: &impl Memory) -> io::Result<()> {
+        let run = std::mem::take(&mut self.run);
+        if run.length == 0 {
+            return Ok(());
+        }
+        memory.read_at(run.offset, &mut self.bytes[run.at..run.at + run.length])
     }
 
     /// Whether the lane has new events.
