@@ -90,6 +90,8 @@ pub struct Apply {
     remembered: Remembered<Found>,
     domains: Vec<Domain>,
     node: Node,
+    /// Of each core of the node: the domain that it is in.
+    of_core: Vec<usize>,
     online: Vec<bool>,
 }
 
@@ -128,10 +130,19 @@ impl Apply {
             let position = |number| node.cores.iter().position(|core| core.number == number);
             Domain::new(files, found, own.into_iter().filter_map(position).collect())
         });
+        let domains: Vec<Domain> = domains.collect();
+        let mut of_core = vec![usize::MAX; node.cores.len()];
+        for (number, domain) in domains.iter().enumerate() {
+            domain
+                .cores()
+                .iter()
+                .for_each(|core| of_core[*core] = number);
+        }
         Ok(Apply {
             root: root.clone(),
             remembered,
-            domains: domains.collect(),
+            domains,
+            of_core,
             online: vec![true; node.cores.len()],
             node,
         })
@@ -241,12 +252,16 @@ impl Apply {
 
     /// Of each core of the node, in its order.
     pub fn status(&self, core: usize) -> Status {
-        let of = |domain: &&Domain| domain.cores().contains(&core);
-        let status = self.domains.iter().find(of).map(Domain::status);
+        let domain = self.of_core.get(core).and_then(|of| self.domains.get(*of));
         Status {
-            online: self.online.get(core).copied().unwrap_or_default(),
-            ..status.unwrap_or_default()
+            online: self.is_online(core),
+            ..domain.map(Domain::status).unwrap_or_default()
         }
+    }
+
+    /// Whether a core of the node is there.
+    pub fn is_online(&self, core: usize) -> bool {
+        self.online.get(core).copied().unwrap_or_default()
     }
 }
 
