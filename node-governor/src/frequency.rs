@@ -13,6 +13,7 @@ pub mod ondemand;
 pub mod performance;
 pub mod powersave;
 pub mod rubik;
+pub mod schedutil;
 pub mod slow_to_fast;
 pub mod three_state;
 pub mod two_state;
@@ -101,6 +102,8 @@ pub enum Policy {
     Powersave(powersave::Powersave),
     /// By how busy each core is, as the kernel does.
     Ondemand(ondemand::Ondemand),
+    /// By how much each core has been used lately, as the kernel does.
+    Schedutil(schedutil::Schedutil),
     /// By whether a hot function runs.
     TwoState(two_state::TwoState),
     /// By whether a hot function runs and for how long.
@@ -127,6 +130,7 @@ impl Policy {
             Self::Performance(policy) => policy,
             Self::Powersave(policy) => policy,
             Self::Ondemand(policy) => policy,
+            Self::Schedutil(policy) => policy,
             Self::TwoState(policy) => policy,
             Self::ThreeState(policy) => policy,
             Self::MultiState(policy) => policy,
@@ -141,7 +145,7 @@ impl Policy {
 
     /// Whether the policy goes by [`Core::busy`] alone.
     pub(crate) fn goes_by_load(&self) -> bool {
-        matches!(self, Self::Ondemand(_))
+        matches!(self, Self::Ondemand(_) | Self::Schedutil(_))
     }
 
     /// Refuses parameters that cannot be meant on these cores, by the field's name.

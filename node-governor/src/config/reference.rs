@@ -10,6 +10,7 @@ const FILES: [&str; 18] = [
     "policy: { performance: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, pid: 1 } ]",
     "policy: { powersave: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, cgroup: a } ]",
     "policy: { ondemand: {} }\ntail: { source: prometheus, url: 'http://127.0.0.1:1/m', metric: m }",
+    "policy: { schedutil: {} }",
     "policy: { two_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:1', query: q }",
     "policy: { three_state: {} }\nmesh: { control: 'https://c:1', authority: cert.pem, cluster: c, host: '127.0.0.1:1' }",
     "policy: { multi_state: { ladder: [ { after: 0s, frequency: 100 % } ], by_load: {} } }\nfunctions: [ { id: 1, ladder: [ { after: 0s, frequency: 100 % } ] } ]",

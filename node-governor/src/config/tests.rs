@@ -185,6 +185,7 @@ fn every_policy_can_be_had_by_its_name_alone() {
         "performance",
         "powersave",
         "ondemand",
+        "schedutil",
         "two_state",
         "three_state",
         "multi_state",

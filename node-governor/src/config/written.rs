@@ -50,6 +50,8 @@ section! {
         powersave: Option<Spanned<Nothing>>,
         /// The kernel's ondemand in software, for comparison
         ondemand: Option<Spanned<Ondemand>>,
+        /// The kernel's schedutil in software, for comparison
+        schedutil: Option<Spanned<Schedutil>>,
         /// Idle and hot
         two_state: Option<Spanned<TwoState>>,
         /// Idle, hot, and hot for long (document 002)
@@ -83,6 +85,13 @@ section! {
         up_threshold: Option<Text>,
         /// Periods for which the highest frequency stays
         sampling_down_factor: Option<Text>,
+    }
+}
+section! {
+    /// `schedutil`
+    Schedutil {
+        /// Between two changes of a core; `/proc/stat` is read no more often
+        rate_limit: Option<Text>,
     }
 }
 section! {

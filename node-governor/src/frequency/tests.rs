@@ -73,6 +73,7 @@ fn every_policy() -> Vec<Policy> {
         Policy::Performance(_)
         | Policy::Powersave(_)
         | Policy::Ondemand(_)
+        | Policy::Schedutil(_)
         | Policy::TwoState(_)
         | Policy::ThreeState(_)
         | Policy::MultiState(_)
@@ -87,6 +88,7 @@ fn every_policy() -> Vec<Policy> {
         Policy::Performance(Default::default()),
         Policy::Powersave(Default::default()),
         Policy::Ondemand(Default::default()),
+        Policy::Schedutil(Default::default()),
         Policy::TwoState(Default::default()),
         Policy::ThreeState(Default::default()),
         Policy::MultiState(Default::default()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use weir_governor::frequency::ondemand::Ondemand;
 use weir_governor::frequency::performance::Performance;
 use weir_governor::frequency::powersave::Powersave;
+use weir_governor::frequency::schedutil::Schedutil;
 use weir_governor::frequency::three_state::ThreeState;
 use weir_governor::frequency::two_state::TwoState;
 use weir_governor::frequency::{Frequency, Khz, Policy};
@@ -110,6 +111,13 @@ impl Governor {
         )
     }
 
+    /// The kernel's, as most distributions have it by default.
+    #[must_use]
+    pub fn schedutil() -> Self {
+        let schedutil = Schedutil::default();
+        Self::Policy(Policy::Schedutil(schedutil), schedutil.rate_limit)
+    }
+
     /// By the frequency of the hot function.
     #[must_use]
     pub fn two_state(hot: Khz, period_ms: u64) -> Self {
@@ -141,6 +149,7 @@ impl Governor {
 #[derive(Debug)]
 pub struct Lab {
     params: Params,
+    first: u64,
     seeds: u64,
     /// Runs are so many times as short.
     shorter: u32,
@@ -153,10 +162,17 @@ impl Lab {
     pub fn new(params: Params, seeds: u64) -> Self {
         Self {
             params,
+            first: 1,
             seeds,
             shorter: 1,
             done: BTreeMap::new(),
         }
+    }
+
+    /// With seeds from another on.
+    #[must_use]
+    pub fn from(self, first: u64) -> Self {
+        Self { first, ..self }
     }
 
     /// With runs that are so many times as short.
@@ -179,10 +195,10 @@ impl Lab {
 
     /// By seed; as many at a time as the machine has cores.
     pub fn outcomes(&mut self, cell: &Cell) -> &[Outcome] {
-        let (params, seeds) = (&self.params, self.seeds);
+        let (params, seeds) = (&self.params, self.first..self.first + self.seeds);
         let cell = &cell.clone().lasting(cell.lasts.div_ceil(self.shorter));
         self.done.entry(format!("{cell:?}")).or_insert_with(|| {
-            let seeds: Vec<_> = (1..=seeds).collect();
+            let seeds: Vec<_> = seeds.collect();
             at_once(&seeds, |seed| run(cell.run(params, *seed)))
         })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies and their parameters. Defaults are the policies' own, but for ondemand's period.
+//! Policies and their parameters. Defaults are the policies' own, but for ondemand's period and schedutil's.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::frequency::ondemand::Ondemand;
 use crate::frequency::performance::Performance;
 use crate::frequency::powersave::Powersave;
 use crate::frequency::rubik::Rubik;
+use crate::frequency::schedutil::Schedutil;
 use crate::frequency::slow_to_fast::SlowToFast;
 use crate::frequency::three_state::ThreeState;
 use crate::frequency::two_state::TwoState;
@@ -37,6 +38,7 @@ pub(super) fn policy(
         ("performance", section_line(&written.performance)),
         ("powersave", section_line(&written.powersave)),
         ("ondemand", section_line(&written.ondemand)),
+        ("schedutil", section_line(&written.schedutil)),
         ("two_state", section_line(&written.two_state)),
         ("three_state", section_line(&written.three_state)),
         ("multi_state", section_line(&written.multi_state)),
@@ -81,6 +83,8 @@ impl Reading<'_> {
     ) -> Result<Policy, Error> {
         Ok(if let Some(written) = &written.ondemand {
             Policy::Ondemand(self.ondemand(&written.value)?)
+        } else if let Some(written) = &written.schedutil {
+            Policy::Schedutil(self.schedutil(&written.value)?)
         } else if let Some(written) = &written.two_state {
             Policy::TwoState(self.two_state(&written.value)?)
         } else if let Some(written) = &written.three_state {
@@ -145,13 +149,7 @@ impl Reading<'_> {
     fn ondemand(&mut self, written: &written::Ondemand) -> Result<Ondemand, Error> {
         let default = Ondemand::default();
         Ok(Ondemand {
-            sampling_period: self.scope.duration(
-                &written.sampling_period,
-                "sampling_period",
-                // `/proc/stat` is read no more often.
-                ms(100),
-                ms(100)..=ms(10_000),
-            )?,
+            sampling_period: self.between_looks(&written.sampling_period, "sampling_period")?,
             up_threshold: self.number(
                 &written.up_threshold,
                 "up_threshold",
@@ -164,6 +162,18 @@ impl Reading<'_> {
                 1..=100_000,
             )? as u32,
         })
+    }
+
+    fn schedutil(&mut self, written: &written::Schedutil) -> Result<Schedutil, Error> {
+        Ok(Schedutil {
+            rate_limit: self.between_looks(&written.rate_limit, "rate_limit")?,
+        })
+    }
+
+    /// `/proc/stat` is read no more often.
+    fn between_looks(&self, value: &Value, field: &str) -> Result<Duration, Error> {
+        self.scope
+            .duration(value, field, ms(100), ms(100)..=ms(10_000))
     }
 
     fn two_state(&mut self, written: &written::TwoState) -> Result<TwoState, Error> {

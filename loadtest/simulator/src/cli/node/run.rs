@@ -18,6 +18,7 @@ enum Policies {
     Performance,
     Powersave,
     Ondemand,
+    Schedutil,
     ThreeState,
 }
 
@@ -79,6 +80,7 @@ impl Args {
                 Policies::Performance => Governor::performance(),
                 Policies::Powersave => Governor::powersave(),
                 Policies::Ondemand => Governor::ondemand(),
+                Policies::Schedutil => Governor::schedutil(),
                 Policies::ThreeState => {
                     Governor::Policy(Policy::ThreeState(three_state), self.period)
                 }
