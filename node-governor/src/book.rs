@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has happened so far: written by the loop, read by whoever asks. Counters count from the start.
 
+pub mod energy;
 pub mod shares;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use energy::EnergyBook;
 use serde::{Deserialize, Serialize};
 use shares::SharesBook;
 
@@ -39,6 +41,8 @@ pub struct Book {
     pub tail: Option<Tail>,
     /// Each for itself.
     pub zones: Vec<ZoneBook>,
+    /// By class.
+    pub energy: EnergyBook,
     /// Until the next decision.
     pub sleep: Duration,
     /// Of the last tick.
@@ -68,6 +72,8 @@ pub struct CoreBook {
     pub since: [Option<Nanos>; FUNCTIONS],
     /// How long it was where.
     pub residency: Vec<Residency>,
+    /// The one that time was added to last: mostly the next, too.
+    pub(crate) lately: usize,
     /// Where no other frequency lies between.
     pub(crate) has_table: bool,
 }
@@ -175,12 +181,18 @@ impl CoreBook {
         };
         let rung = self.rung;
         let here = |entry: &Residency| (entry.rung, entry.khz) == (rung, khz);
-        let found = self.residency.iter().position(here);
+        let same = self.residency.get(self.lately).is_some_and(here);
+        let found = match same {
+            true => Some(self.lately),
+            false => self.residency.iter().position(here),
+        };
         if found.is_none() && self.residency.len() < RESIDENCIES {
+            self.lately = self.residency.len();
             return self.residency.push(Residency { rung, khz, time });
         }
         // Where there are more than can be told apart, the last stands for the rest.
         let index = found.unwrap_or(RESIDENCIES - 1);
+        self.lately = index;
         if let Some(entry) = self.residency.get_mut(index) {
             entry.time += time;
         }

@@ -16,6 +16,8 @@ pub use shares::{Service, Shares};
 pub use weir_settings::{Error, show_duration};
 
 use crate::apply::Driver;
+use crate::book::energy::Class;
+use crate::energy::Power;
 use crate::frequency::{Frequency, Policy, Range};
 use crate::node::Node;
 use crate::pressure;
@@ -37,6 +39,8 @@ pub struct Config {
     pub mesh: Option<Mesh>,
     /// Names of hot functions, by id; for what is shown.
     pub functions: Vec<(u8, String)>,
+    /// What energy is attributed by.
+    pub energy: Energy,
     /// Where producers tell of hot functions.
     pub events: Events,
     /// Hot functions of programs that cannot tell of them.
@@ -49,6 +53,15 @@ pub struct Config {
     pub state_directory: PathBuf,
     /// Where the policy and its frequencies were written; none where there is none.
     places: Option<Places>,
+}
+
+/// What energy is attributed by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Energy {
+    /// Watts by state.
+    pub power: Power,
+    /// Of each hot function.
+    pub classes: Vec<Class>,
 }
 
 /// weir-control, and the host that it knows the service by.

@@ -189,4 +189,4 @@ pub(crate) fn online<'a>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

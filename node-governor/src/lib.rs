@@ -16,6 +16,8 @@ pub mod check;
 pub mod config;
 #[deny(clippy::disallowed_methods)]
 pub mod cores;
+#[deny(clippy::disallowed_methods)]
+pub mod energy;
 mod file_error;
 pub mod flags;
 #[deny(clippy::disallowed_methods)]

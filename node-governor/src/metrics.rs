@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The book as Prometheus reads it. Units are seconds, hertz and joules, as node_exporter's.
 
+mod energy;
 mod shares;
 
 use std::fmt;
@@ -126,7 +127,8 @@ impl Collector for Page {
             "rapl_joules",
             "Energy that powercap counted since the start; zones contain one another, so never sum them",
             joules,
-        )
+        )?;
+        energy::write(&mut family, &book.energy)
     }
 }
 

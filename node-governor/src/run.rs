@@ -11,15 +11,17 @@ use tracing::{info_span, warn};
 
 use crate::apply::shares::Shares;
 use crate::apply::{Apply, LOOK};
+use crate::book::energy::{EnergyBook, Source};
 use crate::book::shares::SharesBook;
 use crate::book::{Book, Shared};
 use crate::config::{self, Config};
 use crate::cores::Cores;
+use crate::energy::Attribution;
 use crate::plan::Plan;
 use crate::planner::Planner;
 use crate::restore;
 use crate::root::Root;
-use crate::sense::energy::Zone;
+use crate::sense::energy::{Zone, packages};
 use crate::sense::mesh::Link;
 use crate::sense::peers::Peers;
 use crate::sense::service::ServiceClock;
@@ -39,6 +41,9 @@ pub struct Governor {
     sense: Sense,
     planner: Planner,
     zones: Vec<Zone>,
+    attribution: Attribution,
+    /// What RAPL had counted when energy was attributed last.
+    attributed: Option<f64>,
     sensed: Sensed,
     plan: Plan,
     link: Link,
@@ -106,6 +111,11 @@ impl Governor {
         }
         let book = Shared::new(Book {
             shares: shown,
+            energy: EnergyBook {
+                classes: config.energy.classes,
+                source: packages(&zones).map_or(Source::Model, |_| Source::Rapl),
+                ..EnergyBook::default()
+            },
             ..Book::new(&node, &zones)
         });
         let sensed = Sensed {
@@ -124,6 +134,8 @@ impl Governor {
             apply,
             shares,
             sense,
+            attribution: Attribution::new(&node, config.energy.power),
+            attributed: packages(&zones),
             planner: Planner::with(node, config.policy.as_ref(), cores, pressure, config.tick),
             zones,
             sensed,
@@ -196,13 +208,19 @@ impl Governor {
             divided.clock.look(divided.shares.service());
         }
         self.zones.iter_mut().for_each(Zone::read);
+        let counted = packages(&self.zones);
+        let last = std::mem::replace(&mut self.attributed, counted);
+        let used = counted.zip(last).map(|(counted, last)| counted - last);
+        self.attribution.close(&self.sensed, used);
+        let ledger = self.attribution.ledger();
+        self.book.lock().energy.ledger.clone_from(ledger);
     }
 
     fn sense(&mut self, now: Nanos) {
         self.sense.sense(now, &mut self.sensed);
         if let Some(apply) = &self.apply {
             for (index, core) in self.sensed.cores.iter_mut().enumerate() {
-                core.online = apply.status(index).online;
+                core.online = apply.is_online(index);
             }
         }
         self.sensed.row = self.link.row();
@@ -229,6 +247,11 @@ impl Governor {
         }
         let mut book = self.book.lock();
         book.passed(self.sensed.now);
+        book.energy.answered(&self.sensed);
+        let cores = &self.planner.node().cores;
+        // One that is left to others may be as fast as it can.
+        let frequency = |core: usize| book.cores[core].status.khz.unwrap_or(cores[core].range.max);
+        self.attribution.passed(&self.sensed, frequency);
         book.decided(
             &self.sensed,
             &self.plan,

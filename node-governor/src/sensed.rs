@@ -32,6 +32,8 @@ pub struct Sensed {
     pub now: Nanos,
     /// One for each core of the [`Node`](crate::node::Node), in its order.
     pub cores: Vec<Core>,
+    /// When [`Core::busy`] was read last: it is that of the time before.
+    pub busy_read: Nanos,
     /// Calls of hot functions that ended since the last tick; those that were lost are missing.
     pub finished: Vec<Finished>,
     /// The service's own latency, where something measures it.
@@ -122,6 +124,8 @@ pub struct Finished {
     pub core: usize,
     /// From entry to return.
     pub took: Duration,
+    /// When it returned.
+    pub at: Nanos,
 }
 
 /// The service's latency as its callers or its sidecar see it.

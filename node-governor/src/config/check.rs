@@ -2,6 +2,7 @@
 //! From what was written to what is checked.
 
 mod core_policy;
+mod energy;
 mod jobs;
 mod mesh;
 mod names;
@@ -21,6 +22,7 @@ use weir_uprobe::Probe;
 use super::shares::{Service, Shares};
 use super::{Config, Events, Places, Tail, TailSource, Uprobe, frequency, written};
 use crate::apply::Driver;
+use crate::book::energy::Class;
 use crate::frequency::Policy;
 use crate::planner::STALE;
 use crate::sensed::FUNCTIONS;
@@ -58,6 +60,7 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         policy,
         shares,
         mesh: mesh::mesh(&written.mesh, &root)?,
+        energy: energy::energy(&written.energy, &functions, &root.section("energy"))?,
         functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
         uprobes: uprobes(&written, service.as_deref(), &root)?,
@@ -163,6 +166,7 @@ struct Function<'a> {
     id: u8,
     name: String,
     ladder: Option<&'a [Spanned<written::Rung>]>,
+    class: Class,
     scope: Scope<'a>,
 }
 
@@ -184,6 +188,7 @@ fn functions<'a>(written: &'a written::File, root: &Scope<'a>) -> Result<Vec<Fun
         let name = scope.text(&value.name, "name", &default, fits, "1 to 256 bytes")?;
         functions.push(Function {
             id,
+            class: energy::class(value, id, &name, &scope)?,
             name,
             ladder: value.ladder.as_deref(),
             scope,

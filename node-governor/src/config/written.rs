@@ -33,6 +33,7 @@ section! {
         /// weir-control, and the service's host there. Absent: the mesh is not asked
         mesh: Option<Spanned<Mesh>>,
         functions: Vec<Spanned<Function>>,
+        energy: Energy,
         events: Events,
         uprobes: Vec<Spanned<Uprobe>>,
         tail: Tail,
@@ -283,6 +284,28 @@ section! {
         name: Option<Text>,
         /// With `multi_state`: steps of this function alone
         ladder: Option<Vec<Spanned<Rung>>>,
+        /// Priority class whose energy and answers its calls are; several functions may have one. Default: `name`
+        class: Option<Text>,
+        /// A call that takes longer is no good answer. Default: every call is one
+        good_within: Option<Text>,
+    }
+}
+section! {
+    /// Watts by state, to attribute energy by: with RAPL against one another, without it as they are (MODELLED).
+    /// Defaults: fitted to a Xeon Gold 6126 in the simulator.
+    Energy {
+        /// Working core at the highest frequency, without leakage
+        core_watts: Option<Text>,
+        /// Leakage of a core at the voltage of the highest frequency
+        leak_watts: Option<Text>,
+        /// Voltage at the lowest frequency, against that at the highest
+        low_volts: Option<Text>,
+        /// Idle core
+        idle_watts: Option<Text>,
+        /// Package, whatever happens
+        package_watts: Option<Text>,
+        /// Package, in addition while a core is busy
+        awake_watts: Option<Text>,
     }
 }
 section! {

@@ -17,7 +17,7 @@ const STEPS: [u32; 7] = [
     1_000_000, 1_200_000, 1_500_000, 1_800_000, 2_000_000, 2_300_000, 2_600_000,
 ];
 
-pub(super) fn node(cores: u32) -> Node {
+pub(crate) fn node(cores: u32) -> Node {
     let steps: Vec<Khz> = STEPS.into_iter().map(Khz).collect();
     let range = Range {
         min: steps[0],
@@ -139,6 +139,7 @@ fn any_finished() -> impl Strategy<Value = Vec<Finished>> {
             function,
             core,
             took: Duration::from_millis(took),
+            at: NOW,
         });
     proptest::collection::vec(finished, 0..1_500)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::registry;
+use crate::book::energy::{Class, EnergyBook};
 use crate::book::shares::{JobBook, PeerBook, SharesBook};
 use crate::book::{Book, CoreBook, Residency, Shared, ZoneBook};
 use crate::cores::Limits;
@@ -47,6 +48,14 @@ fn full() -> Book {
     Book {
         cores: vec![core],
         zones: vec![ZoneBook::default()],
+        energy: EnergyBook {
+            classes: vec![Class::default()],
+            ledger: crate::energy::Ledger {
+                steps: vec![(crate::frequency::Khz(0), [1.0; crate::energy::PARTS])],
+            },
+            good: [1; crate::sensed::FUNCTIONS],
+            ..EnergyBook::default()
+        },
         ticked: Some(SystemTime::UNIX_EPOCH),
         tail: Some(Tail {
             latency: Duration::ZERO,

@@ -78,6 +78,13 @@ impl Zone {
     }
 }
 
+/// Joules of all packages, each of which contains its cores and none of the others; none where none can be read.
+pub fn packages(zones: &[Zone]) -> Option<f64> {
+    let packages = || zones.iter().filter(|zone| zone.name.starts_with("package"));
+    packages().next()?;
+    Some(packages().map(|zone| zone.joules).sum())
+}
+
 fn counter(file: &File) -> io::Result<u64> {
     let mut buffer = [0; 32];
     let bytes = file.read_at(&mut buffer, 0)?;
@@ -113,5 +120,7 @@ mod tests {
         zone("intel-rapl:0:0", "core", "2000005");
         zones.iter_mut().for_each(Zone::read);
         assert_eq!((zones[0].joules, zones[1].joules), (1.5, 2.0));
+        assert_eq!(packages(&zones), Some(1.5), "core is in it");
+        assert_eq!(packages(&zones[1..]), None);
     }
 }

@@ -320,6 +320,7 @@ fn finished(track: &mut Track, lane: &Lane<'_>, positions: &Positions, sensed: &
                         function,
                         core,
                         took,
+                        at: Nanos(event.time_ns),
                     });
                 }
             }

@@ -150,6 +150,7 @@ mod tests {
                 function: 0,
                 core: 0,
                 took: Duration::from_millis(millis),
+                at: Nanos(0),
             })
             .collect();
         tails.sense(Nanos(2 * second), &mut sensed);

@@ -60,6 +60,7 @@ impl Utilisation {
             return;
         };
         self.read = now;
+        sensed.busy_read = now;
         // The last line may be cut off, and it is none of a core then, or one beyond those that are governed.
         let lines = self.buffer[..bytes].split(|byte| *byte == b'\n');
         for (number, busy, whole) in lines.filter_map(counters) {

@@ -171,6 +171,7 @@ impl Watched {
             function: 0,
             core: 0,
             took: Duration::from_millis(millis),
+            at: self.sensed.now,
         };
         self.sensed.finished.extend(vec![finished; calls]);
     }

@@ -29,6 +29,7 @@ impl Machine {
             function: 0,
             core: 0,
             took: Duration::from_millis(*took),
+            at: NOW,
         };
         let finished = took.iter().map(ended).collect();
         machine.look(hot(&[(0, 0)]), &[], finished);
