@@ -12,6 +12,8 @@
 //! section 4.1. The planner is the governor's own code, called once a tick.
 
 mod agent;
+pub mod attributed;
+pub mod beside_schedutil;
 pub mod cell;
 mod chip;
 mod clairvoyant;
@@ -30,10 +32,11 @@ pub mod report;
 mod tally;
 
 pub use agent::Agent;
+pub use attributed::Attributed;
 pub use chip::{MAX, MIN, steps};
 pub use clairvoyant::Clairvoyant;
 pub use idle::Allowed;
-pub use load::{Load, Terms};
+pub use load::{CLASSES, Load, Terms};
 pub use machine::{Governor, Run, run};
 pub use params::Params;
 pub use tally::{Energy, Outcome};

@@ -22,7 +22,9 @@ pub(super) enum Node {
     Document000(document002::Report),
     /// All policies side by side, and somebody who knows the work
     Policies(document002::Report),
-    /// Both, and a taste: what NODE.md has
+    /// The governor's attribution of energy beside the truth, and all policies beside schedutil
+    Energy(document002::Report),
+    /// All of document 002, the policies and energy, and a taste: what NODE.md has
     Report(document002::Report),
     /// Search for the numbers that bring out what document 002 says
     Fit(document002::Fit),
@@ -36,6 +38,7 @@ impl Node {
             Self::Shards(args) => args.run(report::shards),
             Self::Document000(args) => args.run(report::document000),
             Self::Policies(args) => args.run(report::policies),
+            Self::Energy(args) => args.run(report::energy),
             Self::Report(args) => args.run(report::text),
             Self::Fit(args) => args.run(),
         }

@@ -39,14 +39,11 @@ impl Chip {
     pub(super) fn new(params: &Params) -> Self {
         let steps = steps();
         let share = |khz: &Khz| f64::from(khz.0) / f64::from(MAX.0);
-        let volts = |khz: &Khz| {
-            let up = f64::from(khz.0 - MIN.0) / f64::from(MAX.0 - MIN.0);
-            params.low_volts + (1.0 - params.low_volts) * up
-        };
+        let power = params.power();
         let memory = params.memory_share.min(1.0);
         let speed = |khz: &Khz| 1.0 / (memory + (1.0 - memory) / share(khz));
-        let c1 = |khz: &Khz| params.leak_w * volts(khz);
-        let active = |khz: &Khz| params.core_w * volts(khz).powi(2) * share(khz) + c1(khz);
+        let c1 = |khz: &Khz| power.leak(*khz, MIN, MAX);
+        let active = |khz: &Khz| power.active(*khz, MIN, MAX);
         Self {
             speed: steps.iter().map(speed).collect(),
             active_w: steps.iter().map(active).collect(),

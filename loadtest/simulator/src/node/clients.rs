@@ -52,14 +52,14 @@ impl Clients {
             .unwrap_or((WAITS, 0))
     }
 
-    /// A client's query.
-    pub(super) fn ask(&mut self, client: usize, now: u64) -> Vec<f64> {
+    /// A client's query: its class and its shards' work.
+    pub(super) fn ask(&mut self, client: usize, now: u64) -> (usize, Vec<f64>) {
         let one = &mut self.each[client];
         let terms = self.load.terms.draw(&self.params, &mut one.rng);
         let work = self.queries.draw(terms, &mut one.rng);
         one.then = now.saturating_add(pause(self.load.cycle_s, &mut one.rng));
         one.due = WAITS;
-        work
+        (self.load.class(terms), work)
     }
 
     pub(super) fn answered(&mut self, client: usize, now: u64) {

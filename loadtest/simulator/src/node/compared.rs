@@ -33,7 +33,7 @@ const LOADS: [(Terms, u32); 5] = [
 ];
 
 /// The policies as they are by default, ours looking every 10 ms where document 002 does not say otherwise.
-fn by_default() -> Vec<(&'static str, Governor)> {
+pub(super) fn by_default() -> Vec<(&'static str, Governor)> {
     let ours = |policy| Governor::Policy(policy, Duration::from_millis(10));
     let multi_state = MultiState {
         by_load: Some(ByLoad::default()),
@@ -106,10 +106,13 @@ fn families() -> Vec<(&'static str, Vec<(String, Governor)>)> {
     ]
 }
 
-fn costs(governor: &Governor) -> Costs {
+pub(super) fn costs(governor: &Governor) -> Costs {
     match governor {
         Governor::Policy(
-            Policy::Performance(_) | Policy::Powersave(_) | Policy::Ondemand(_),
+            Policy::Performance(_)
+            | Policy::Powersave(_)
+            | Policy::Ondemand(_)
+            | Policy::Schedutil(_),
             _,
         ) => Costs::None,
         Governor::Policy(..) => Costs::Ours,

@@ -3,6 +3,7 @@
 
 use super::chip::Chip;
 use super::idle::{AGAIN_NS, Allowed, Menu, State};
+use super::load::CLASSES;
 
 /// A core is still for so long when its frequency changes (section 4.1).
 const TRANSITION_NS: f64 = 10_000.0;
@@ -42,6 +43,8 @@ pub(super) struct Core {
     again: u64,
     /// Accounts go up to here.
     at: u64,
+    /// Of the shard that it works on.
+    pub(super) class: usize,
     /// Entry of the hot function, while it runs.
     pub(super) hot: Option<u64>,
     /// Not idle since the governor's last tick.
@@ -61,6 +64,8 @@ pub(super) struct Accounts {
     /// Idle, by step: what the core was told, whatever its state makes of it.
     pub(super) idle_at_ns: Vec<u64>,
     pub(super) active_j: f64,
+    /// Of it, in shards, by step and class.
+    pub(super) class_j: Vec<[f64; CLASSES]>,
     pub(super) idle_j: f64,
     pub(super) transitions: u64,
 }
@@ -81,10 +86,12 @@ impl Core {
             timer: NEVER,
             again: NEVER,
             at: 0,
+            class: 0,
             hot: None,
             busy_ns: 0,
             accounts: Accounts {
                 active_ns: vec![0; steps],
+                class_j: vec![[0.0; CLASSES]; steps],
                 idle_at_ns: vec![0; steps],
                 ..Accounts::default()
             },
@@ -125,7 +132,11 @@ impl Core {
         let worked = passed - waited;
         let accounts = &mut self.accounts;
         accounts.active_ns[self.step] += worked;
-        accounts.active_j += chip.active_w[self.step] * worked as f64 * 1e-9;
+        let joules = chip.active_w[self.step] * worked as f64 * 1e-9;
+        accounts.active_j += joules;
+        if let Some(Work::Shard(..)) = self.work {
+            accounts.class_j[self.step][self.class] += joules;
+        }
         self.busy_ns += worked;
         let stalled = self.stall_ns.min(worked as f64);
         self.stall_ns -= stalled;

@@ -4,15 +4,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use weir_governor::energy::Power;
 use weir_governor::frequency::Policy;
 use weir_governor::node::{Node, NodeCore};
 use weir_governor::plan::Plan;
 use weir_governor::planner::Planner;
 use weir_governor::sensed::{Core as Seen, Finished, Nanos, Sensed, Tail};
 
+use super::attributed::{Attributed, Attributions};
 use super::chip::Chip;
 use super::core::Core;
-use super::machine::HOT;
 
 /// The 99th percentile is that of so much time: as a sidecar would report it.
 const WINDOW_NS: u64 = 30_000_000_000;
@@ -31,17 +32,28 @@ pub(super) struct Governing {
     /// Time of the answer and latency.
     answers: VecDeque<(u64, u64)>,
     tail_due: u64,
+    /// Where queries have classes.
+    attributions: Option<Attributions>,
 }
 
 impl Governing {
-    pub(super) fn new(chip: &Chip, cores: usize, policy: Policy, period: Duration) -> Self {
+    pub(super) fn new(
+        chip: &Chip,
+        power: Option<Power>,
+        cores: usize,
+        policy: Policy,
+        period: Duration,
+    ) -> Self {
         let core = |number| NodeCore {
             number,
             range: chip.range(),
         };
-        let cores = (0..cores as u32).map(core).collect();
+        let node = Node {
+            cores: (0..cores as u32).map(core).collect(),
+        };
         Self {
-            planner: Planner::new(Node { cores }, policy, period),
+            attributions: power.map(|power| Attributions::new(&node, power)),
+            planner: Planner::new(node, policy, period),
             sensed: Sensed::default(),
             plan: Plan::default(),
             due: 0,
@@ -55,25 +67,33 @@ impl Governing {
         self.answers.push_back((now, now - asked));
     }
 
-    pub(super) fn finished(&mut self, core: usize, took_ns: u64) {
+    /// A call of a class's hot function has ended.
+    pub(super) fn finished(&mut self, class: usize, core: usize, since: u64, now: u64) {
         self.sensed.finished.push(Finished {
-            function: HOT,
+            function: class,
             core,
-            took: Duration::from_nanos(took_ns),
+            took: Duration::from_nanos(now - since),
+            at: Nanos(now),
         });
     }
 
-    /// One tick: the accounts of the cores are up to `now`, and shards wait since then.
+    pub(super) fn attributed(&self) -> Option<Attributed> {
+        self.attributions.as_ref().map(Attributions::ledgers)
+    }
+
+    /// One tick: the accounts of the cores are up to `now`, and shards wait since then; `joules` is all energy so far.
     pub(super) fn tick(
         &mut self,
         chip: &Chip,
         cores: &mut [Core],
         waiting: impl Iterator<Item = u64>,
+        joules: f64,
         now: u64,
     ) {
         let passed = (now - self.last).max(1);
         self.last = now;
         self.sensed.now = Nanos(now);
+        self.sensed.busy_read = Nanos(now);
         self.sensed.waiting.clear();
         self.sensed.waiting.extend(waiting.map(Nanos));
         self.sensed.cores.clear();
@@ -85,13 +105,16 @@ impl Governing {
             };
             core.busy_ns = 0;
             if let Some(since) = core.hot {
-                seen.hot.enter(HOT, Nanos(since));
+                seen.hot.enter(core.class, Nanos(since));
             }
             seen
         }));
         if now >= self.tail_due {
             self.tail_due = now + EVERY_NS;
             self.sensed.tail = self.tail(now);
+        }
+        if let Some(attributions) = &mut self.attributions {
+            attributions.tick(chip, cores, &self.sensed, joules);
         }
         self.planner.plan(&self.sensed, &mut self.plan);
         self.sensed.finished.clear();

@@ -16,7 +16,13 @@ pub struct Load {
     /// Seconds from one query of a client to its next, on average, exponential; at once where the answer comes later.
     /// 0: one after the other.
     pub cycle_s: f64,
+    /// Classes of queries, each with a hot function of its own: most terms of every class but the last, ascending, at
+    /// most [`CLASSES`] in all. Empty: one class.
+    pub classes: &'static [u32],
 }
+
+/// Classes of queries that are told apart.
+pub const CLASSES: usize = 4;
 
 /// Numbers of search terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,7 @@ impl Load {
             terms,
             clients: 4 * times,
             cycle_s: 1.0,
+            classes: &[],
         }
     }
 
@@ -47,7 +54,19 @@ impl Load {
             terms,
             clients: 1,
             cycle_s: 0.0,
+            classes: &[],
         }
+    }
+
+    /// With classes.
+    #[must_use]
+    pub fn classes(self, classes: &'static [u32]) -> Self {
+        Self { classes, ..self }
+    }
+
+    pub(super) fn class(&self, terms: u32) -> usize {
+        let shorter = self.classes.iter().filter(|most| **most < terms).count();
+        shorter.min(CLASSES - 1)
     }
 }
 

@@ -13,12 +13,10 @@ use super::clairvoyant::Clairvoyant;
 use super::clients::Clients;
 use super::core::{Core, NEVER, Work};
 use super::governing::Governing;
-use super::tally::Outcome;
+use super::tally::{Energy, Outcome};
 use super::{Agent, Allowed, Load, Params};
 use crate::draws::exponential;
 
-/// The id of the hot function.
-pub(super) const HOT: usize = 0;
 /// The parts of a shard: before the hot function, in it, and on the way out.
 const PHASES: usize = 3;
 const HOT_PHASE: usize = 1;
@@ -58,6 +56,8 @@ pub struct Run {
 #[derive(Debug)]
 struct Query {
     client: usize,
+    /// The number of its hot function, too.
+    class: usize,
     asked: u64,
     shards: Vec<f64>,
     left: usize,
@@ -122,7 +122,11 @@ impl Machine {
         let number = run.params.cores as usize;
         let mut cores: Vec<Core> = (0..number).map(|_| core()).collect();
         let governing = match run.governor.clone() {
-            Governor::Policy(policy, period) => Some(Governing::new(&chip, number, policy, period)),
+            Governor::Policy(policy, period) => {
+                let has_classes = !run.load.classes.is_empty();
+                let power = has_classes.then(|| run.params.power());
+                Some(Governing::new(&chip, power, number, policy, period))
+            }
             Governor::Fixed(khz) => {
                 let step = chip.step(khz);
                 cores.iter_mut().for_each(|core| core.step = step);
@@ -180,12 +184,13 @@ impl Machine {
 
     fn ask(&mut self, client: usize) {
         let query = self.queries.len();
-        let shards = self.clients.ask(client, self.now);
+        let (class, shards) = self.clients.ask(client, self.now);
         self.outcome.asked_s += shards.iter().sum::<f64>() * 1e-9;
         self.waiting
             .extend((0..shards.len()).map(|shard| (query, shard)));
         self.queries.push(Query {
             client,
+            class,
             asked: self.now,
             left: shards.len(),
             shards,
@@ -212,6 +217,7 @@ impl Machine {
                     core.set(clairvoyant.step(&self.chip, asked.shards[shard] * own, passed));
                 }
                 let work_ns = asked.shards[shard] * phase_share(&self.params, 0);
+                core.class = asked.class;
                 core.begin(Work::Shard(query, shard, 0), work_ns, self.now);
             }
             None => {
@@ -278,7 +284,7 @@ impl Machine {
         } else if let Some(since) = core.hot.take()
             && let Some(governing) = &mut self.governing
         {
-            governing.finished(number, self.now - since);
+            governing.finished(core.class, number, since, self.now);
         }
     }
 
@@ -297,15 +303,16 @@ impl Machine {
     }
 
     fn tick(&mut self) {
-        let Some(governing) = &mut self.governing else {
-            return;
-        };
         for core in &mut self.cores {
             core.advance(&self.chip, self.now);
         }
+        let joules = self.energy().joules();
+        let Some(governing) = &mut self.governing else {
+            return;
+        };
         let queries = &self.queries;
         let waiting = self.waiting.iter().map(|(query, _)| queries[*query].asked);
-        governing.tick(&self.chip, &mut self.cores, waiting, self.now);
+        governing.tick(&self.chip, &mut self.cores, waiting, joules, self.now);
         self.outcome.ticks += 1;
         if self.agent.tick_ns > 0.0 {
             self.work_tick();
@@ -325,6 +332,17 @@ impl Machine {
         // The governor's own timer is on the core that it ran on.
         self.cores[core].timer = self.governing.as_ref().map_or(NEVER, |one| one.due);
         self.cores[core].stall(self.agent.tick_ns);
+    }
+
+    /// So far, of cores whose accounts are up to now.
+    fn energy(&self) -> Energy {
+        let sum = |of: fn(&Core) -> f64| self.cores.iter().map(of).sum();
+        Energy {
+            package_j: self.chip.package_w * self.now as f64 * 1e-9,
+            uncore_j: self.chip.uncore_w * self.awake_ns as f64 * 1e-9,
+            active_j: sum(|core| core.accounts.active_j),
+            idle_j: sum(|core| core.accounts.idle_j),
+        }
     }
 
     /// Work that has been asked for and is not done.
@@ -351,8 +369,9 @@ impl Machine {
         }
         self.outcome.left_s = self.left_ns() * 1e-9;
         self.outcome.seconds = self.now as f64 * 1e-9;
-        let awake_s = self.awake_ns as f64 * 1e-9;
-        self.outcome.account(&self.chip, &self.cores, awake_s);
+        self.outcome.energy = self.energy();
+        self.outcome.attributed = self.governing.as_ref().and_then(Governing::attributed);
+        self.outcome.account(&self.chip, &self.cores);
         self.outcome
     }
 }

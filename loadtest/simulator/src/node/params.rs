@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every number of the model, in one place.
 
+use weir_governor::energy::Power;
+
 use crate::params::params;
 
 params! {
@@ -51,6 +53,19 @@ params! {
 }
 
 impl Params {
+    /// Watts as the governor's attribution is told them.
+    #[must_use]
+    pub fn power(&self) -> Power {
+        Power {
+            core_watts: self.core_w,
+            leak_watts: self.leak_w,
+            low_volts: self.low_volts,
+            idle_watts: self.c6_w,
+            package_watts: self.package_w,
+            awake_watts: self.uncore_w,
+        }
+    }
+
     /// Share of the work that other threads than the search threads do.
     pub(super) fn aside_share(&self) -> f64 {
         (1.0 - self.hot_share - self.before_share).max(0.0)

@@ -3,6 +3,7 @@
 
 use weir_report::quantile_of_sorted;
 
+use super::attributed::Attributed;
 use super::chip::Chip;
 use super::core::Core;
 
@@ -42,6 +43,8 @@ pub struct Outcome {
     pub idle_s: [f64; 4],
     /// Seconds that cores were idle, by the step of frequency that they were told.
     pub idle_at_s: Vec<f64>,
+    /// What the governor made of the energy, where there is one and queries have classes.
+    pub attributed: Option<Attributed>,
     /// Changes of a core's frequency.
     pub transitions: u64,
     /// Times that the governor planned.
@@ -55,7 +58,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn account(&mut self, chip: &Chip, cores: &[Core], awake_s: f64) {
+    pub(super) fn account(&mut self, chip: &Chip, cores: &[Core]) {
         self.active_s = vec![0.0; chip.steps.len()];
         self.idle_at_s = vec![0.0; chip.steps.len()];
         for core in cores {
@@ -69,13 +72,9 @@ impl Outcome {
             for (sum, one) in self.idle_s.iter_mut().zip(&of.idle_ns) {
                 *sum += *one as f64 * 1e-9;
             }
-            self.energy.active_j += of.active_j;
-            self.energy.idle_j += of.idle_j;
             self.transitions += of.transitions;
             self.done_s += of.done_ns * 1e-9;
         }
-        self.energy.package_j = chip.package_w * self.seconds;
-        self.energy.uncore_j = chip.uncore_w * awake_s;
         self.latencies.sort_unstable_by(f64::total_cmp);
     }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use weir_governor::energy::PARTS;
 use weir_governor::frequency::Khz;
 use weir_sim::node::cell::{Cell, Costs};
 use weir_sim::node::{
@@ -101,6 +102,7 @@ fn mean_waits_are_those_of_pollaczek_and_khinchine() {
             clients,
             // Each asks rarely: together they are nearly Poisson.
             cycle_s: f64::from(clients) * service_s / utilisation,
+            classes: &[],
         };
         let outcome = run(Run {
             params: single(service_s * 1e3),
@@ -225,4 +227,40 @@ fn a_longer_tick_changes_frequencies_less_often() {
         outcome.transitions
     };
     assert!(changes(10) > changes(100) && changes(100) > changes(200));
+}
+
+/// Of each class within 5 % of the truth, with RAPL and without it, and all of RAPL's energy is somebody's.
+#[test]
+fn energy_is_attributed_to_whom_it_belongs() {
+    let loads = [
+        Load::base(Terms::Mixed, 1).classes(&[3]),
+        Load::base(Terms::Mixed, 3).classes(&[1, 4, 9]),
+        Load::base(Terms::High, 1).classes(&[14]),
+    ];
+    let governors = [
+        (Governor::schedutil(), Costs::None),
+        (Governor::ondemand(), Costs::None),
+        (Governor::two_state(MAX, 10), Costs::Ours),
+        (Governor::three_state(450, 50), Costs::Ours),
+    ];
+    let mut wrong = Vec::new();
+    for load in loads {
+        for (governor, costs) in &governors {
+            let cell = Cell::new(governor.clone(), *costs, load).lasting(3);
+            let outcome = run(cell.run(&Params::default(), 5));
+            let attributed = outcome.attributed.expect("queries have classes");
+            let of = |ledger| (0..=load.classes.len()).map(move |class| (ledger, class));
+            let errors: Vec<f64> = (of(&attributed.measured).chain(of(&attributed.modelled)))
+                .map(|(ledger, class)| attributed.error(ledger, class))
+                .chain([attributed.misplaced(&attributed.measured)])
+                .collect();
+            if errors.iter().any(|error| error.abs() > 0.05) {
+                wrong.push(format!("{governor:?}, {load:?}: {errors:.3?}"));
+            }
+            let sum: f64 = (0..PARTS).map(|part| attributed.measured.part(part)).sum();
+            let whole = attributed.whole_j;
+            assert!((sum / whole - 1.0).abs() < 1e-9, "{sum} J of {whole} J");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
