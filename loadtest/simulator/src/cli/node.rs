@@ -22,9 +22,11 @@ pub(super) enum Node {
     Document000(document002::Report),
     /// All policies side by side, and somebody who knows the work
     Policies(document002::Report),
-    /// The governor's attribution of energy beside the truth, and all policies beside schedutil
+    /// The governor's attribution of energy by class, beside the truth
     Energy(document002::Report),
-    /// All of document 002, the policies and energy, and a taste: what NODE.md has
+    /// All policies beside the kernel's schedutil: energy and p99
+    Schedutil(document002::Report),
+    /// Document 002, all policies, energy, and a taste: what NODE.md has
     Report(document002::Report),
     /// Search for the numbers that bring out what document 002 says
     Fit(document002::Fit),
@@ -39,6 +41,7 @@ impl Node {
             Self::Document000(args) => args.run(report::document000),
             Self::Policies(args) => args.run(report::policies),
             Self::Energy(args) => args.run(report::energy),
+            Self::Schedutil(args) => args.run(report::schedutil),
             Self::Report(args) => args.run(report::text),
             Self::Fit(args) => args.run(),
         }

@@ -87,18 +87,26 @@ pub fn policies(lab: &mut Lab) -> String {
     )
 }
 
-/// What the governor makes of energy beside the truth, and policies beside schedutil.
+/// What the governor makes of energy, beside the truth.
 pub fn energy(lab: &mut Lab) -> String {
+    format!(
+        "## Energy by class: the governor's attribution beside the truth\n{LABEL} {}. The truth: what cores take while they \
+         work on shards of a class. The governor sees calls of the hot function once a tick, and the MODEL's whole energy \
+         once a second as RAPL would count it. *Another processor*: told watts that leak three times as much, lower the voltage \
+         more, and have a smaller package.\n\n{}",
+        seeds(lab),
+        attributed::table(lab).markdown()
+    )
+}
+
+/// Every policy beside the kernel's schedutil.
+pub fn schedutil(lab: &mut Lab) -> String {
     let mut others = Lab::new(lab.params().clone(), lab.seeds()).from(2);
     format!(
-        "## Energy by class: the governor's attribution beside the truth\n{LABEL} {}. The truth: what cores take while they work on \
-         shards of a class. The governor sees calls of the hot function once a tick, and the MODEL's whole energy once a second as RAPL would count it. \
-         *Another processor*: its watts leak three times as much, lower the voltage more, and have a smaller package.\n\n{}\n\
-         ## Every policy beside schedutil\n{LABEL} Means of seeds 2 to {}, in brackets the least and the most of a seed. In *italics*: the setting that takes \
-         least energy with p99 within 0.995 of schedutil's, searched on 10 minutes of seed 1, which is none of those. *Class*: by number of terms, \
-         where the program has a hot function for each. *Clairvoyant*: knows each shard's work when it begins.\n\n{}",
-        seeds(lab),
-        attributed::table(lab).markdown(),
+        "## Every policy beside schedutil\n{LABEL} Means of seeds 2 to {}, in brackets the least and the most of a seed. In \
+         *italics*: the setting that takes least energy with p99 within 0.995 of schedutil's, searched on 10 minutes of seed 1, \
+         which is none of those. *Class*: by number of terms, where the program has a hot function for each. *Clairvoyant*: knows \
+         each shard's work when it begins.\n\n{}",
         lab.seeds() + 1,
         beside_schedutil::table(&mut others).markdown()
     )
@@ -140,6 +148,7 @@ pub fn text(lab: &mut Lab) -> String {
         document002(lab),
         policies(lab),
         energy(lab),
+        schedutil(lab),
         taste(lab.params()),
     ];
     format!(
