@@ -28,6 +28,8 @@ pub const SHARED: usize = FUNCTIONS + 1;
 pub const PARTS: usize = FUNCTIONS + 2;
 /// Frequencies that are told apart; all that are seen after so many count with the last.
 const STEPS: usize = 64;
+/// Calls of a tick that are kept to tell how long any ran; of more, the rest are taken to run beside them.
+const CALLS: usize = 8192;
 
 /// Joules since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +52,8 @@ pub struct Attribution {
     power: Power,
     window: Window,
     cores: Vec<CoreTimes>,
+    /// Of calls since the last tick, from and until.
+    calls: Vec<(u64, u64)>,
     ledger: Ledger,
     at: Option<Nanos>,
 }
@@ -86,6 +90,7 @@ impl Attribution {
                 ..Window::default()
             },
             cores: node.cores.iter().map(core).collect(),
+            calls: Vec::with_capacity(CALLS),
             ledger: Ledger {
                 steps: Vec::with_capacity(STEPS),
             },
@@ -105,11 +110,14 @@ impl Attribution {
         let now = sensed.now;
         let passed_s = now.since(last).as_secs_f64();
         self.window.seconds += passed_s;
+        self.calls.clear();
         for call in &sensed.finished {
             let began = Nanos(call.at.0.saturating_sub(call.took.as_nanos() as u64)).max(last);
             let core = self.cores.get_mut(call.core);
             if let Some(hot) = core.and_then(|core| core.hot_ns.get_mut(call.function)) {
-                *hot += call.at.min(now).0.saturating_sub(began.0);
+                let until = call.at.min(now).0;
+                *hot += until.saturating_sub(began.0);
+                note(&mut self.calls, (began.0, until));
             }
         }
         let mut asleep = 1.0;
@@ -120,7 +128,9 @@ impl Attribution {
                 continue;
             };
             for (function, since) in seen.hot.running() {
-                core.hot_ns[function] += now.0.saturating_sub(since.max(last).0);
+                let began = since.max(last).0;
+                core.hot_ns[function] += now.0.saturating_sub(began);
+                note(&mut self.calls, (began, now.0));
             }
             let step = self.window.step(frequency(position));
             let hot_s = core.passed(&mut self.window.steps[step], step, passed_s);
@@ -130,14 +140,13 @@ impl Attribution {
                 core.read = sensed.busy_read;
                 core.divide(&mut self.window, 0.0);
             }
-            // Within a tick cores are busy independently of each other, over longer they are not: a request has several.
-            asleep *= 1.0
-                - seen
-                    .load()
-                    .max(hot_s / passed_s.max(f64::MIN_POSITIVE))
-                    .min(1.0);
+            // What is busy without a call is so independently of other cores.
+            let hot = hot_s / passed_s.max(f64::MIN_POSITIVE);
+            asleep *= 1.0 - (seen.load() - hot).clamp(0.0, 1.0);
         }
-        self.window.awake_s += passed_s * (1.0 - asleep);
+        // Calls are not: a request has several.
+        let any_s = (any_ns(&mut self.calls) as f64 * 1e-9).min(passed_s);
+        self.window.awake_s += any_s + (passed_s - any_s) * (1.0 - asleep);
     }
 
     /// Ends a window, whose whole was measured or is modelled. Does not allocate.
@@ -162,6 +171,24 @@ impl Attribution {
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
+}
+
+/// If there is room.
+fn note(calls: &mut Vec<(u64, u64)>, call: (u64, u64)) {
+    if calls.len() < CALLS && call.0 < call.1 {
+        calls.push(call);
+    }
+}
+
+/// Nanoseconds in which any of the calls ran.
+fn any_ns(calls: &mut [(u64, u64)]) -> u64 {
+    calls.sort_unstable();
+    let mut end = 0;
+    calls.iter().fold(0, |any, (from, until)| {
+        let more = until.saturating_sub(end.max(*from));
+        end = end.max(*until);
+        any + more
+    })
 }
 
 impl CoreTimes {

@@ -156,3 +156,9 @@ fn use_that_is_read_late_is_made_up_for() {
     let wanted = (0.02 + 0.01) * Power::default().active(FAST, SLOW, FAST);
     assert!((other - wanted).abs() < 1e-9, "{other} for {wanted}");
 }
+
+#[test]
+fn time_in_which_any_call_ran_is_counted_once() {
+    assert_eq!(any_ns(&mut [(5, 9), (1, 3), (2, 4), (6, 7)]), 7);
+    assert_eq!(any_ns(&mut []), 0);
+}
