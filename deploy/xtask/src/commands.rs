@@ -108,7 +108,7 @@ pub(crate) fn commands_named_in(document: &Path, text: &str) {
     for part in text.split("cargo xtask ").skip(1) {
         let name: String = part
             .chars()
-            .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+            .take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')
             .collect();
         let document = document.display();
         let is_known = name.is_empty() || known.find_subcommand(&name).is_some();

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{load, written};
 
 /// Each policy, and each way to say who the service is and where its latency comes from.
-const FILES: [&str; 18] = [
+const FILES: [&str; 19] = [
     "policy: { performance: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, pid: 1 } ]",
     "policy: { powersave: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, cgroup: a } ]",
     "policy: { ondemand: {} }\ntail: { source: prometheus, url: 'http://127.0.0.1:1/m', metric: m }",

@@ -43,7 +43,7 @@ pub(super) struct Plan {
 /// What hosts do.
 pub(super) enum Work {
     /// They sleep for as long as the document's requests would take.
-    Emulated(Stretch),
+    Emulated(Box<Stretch>),
     /// They apply rules to feeds.
     Real(Feeds),
 }
@@ -77,11 +77,11 @@ impl Plan {
             // What is still under way then is a request that no end was seen of.
             deadline: Duration::from_secs(60),
             seed: 1,
-            work: Work::Emulated(Stretch {
+            work: Work::Emulated(Box::new(Stretch {
                 params,
                 from: NOON - MINUTE * before,
                 lasts: MINUTE * (before + after),
-            }),
+            })),
         }
     }
 
