@@ -34,7 +34,7 @@ fn runs_come_in_the_documents_order_and_in_the_simulators() -> Result<()> {
         rounds.append(&mut experiment.play(&run)?);
     }
     let claims = experiment.verdicts(&rounds);
-    assert_eq!(claims.len(), 2, "{claims:?}");
+    assert_eq!(claims.len(), 3, "{claims:?}");
     assert!(!claims.iter().any(Verdict::fails), "{claims:?}");
     for told in &rounds {
         let simulated = told.simulated.as_ref().context("hosts are emulated")?;
