@@ -69,10 +69,8 @@ pub struct Energy {
 pub struct Mesh {
     /// `http://ip:port` or `https://name:port`, of its xDS listener.
     pub control: String,
-    /// PEM: the authority of its certificate; of `https` alone.
-    pub authority: Option<Vec<u8>>,
-    /// PEM, certificate and key: who the governor is.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Of `https` alone.
+    pub trust: Trust,
     /// Name of the cluster.
     pub cluster: String,
     /// Address of the host, as weir-control has it.

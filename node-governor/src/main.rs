@@ -232,7 +232,8 @@ async fn serve(
     let admin = listener.local_addr()?;
     if let Some(mesh) = &config.mesh {
         // Its files are read only now; nothing has been changed.
-        mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
+        mesh::endpoint(&mesh.control, &mesh.trust)
+            .map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
     }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
     let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;

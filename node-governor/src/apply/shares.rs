@@ -72,7 +72,7 @@ impl Shares {
     ) -> Result<Shares, Error> {
         let groups = Groups::find(root)?;
         let limits = config.division.limits();
-        if let Some(limit) = limits.into_iter().find(|limit| !groups.can_limit(*limit)) {
+        if let Some(limit) = limits.iter().find(|limit| !groups.can_limit(**limit)) {
             return Err(Error::Limit(limit.controller()));
         }
         let remembered = held.remembered(FILE)?;
@@ -82,7 +82,7 @@ impl Shares {
             held.folder(),
             &groups,
             config.jobs_alone(machine),
-            config.division.limits(),
+            limits,
         )?;
         Ok(Shares {
             service: config.service.clone().map(Service::new),

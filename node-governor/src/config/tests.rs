@@ -329,7 +329,7 @@ fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
     let blocks = config("blocks");
     let mesh = blocks.mesh.unwrap();
     assert_eq!(mesh.pressure, pressure::Params::default());
-    assert!(mesh.authority.is_some() && mesh.identity.is_some());
+    assert!(mesh.trust.authority.is_some() && mesh.trust.identity.is_some());
     let shares = blocks.shares.unwrap();
     assert_eq!(shares.division, default.division);
     assert_eq!(shares.batch, default.batch);

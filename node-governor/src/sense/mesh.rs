@@ -43,7 +43,7 @@ const ALL_RANKS: u32 = 4096;
 
 /// Keeps a stream to weir-control for ever, beginning with the first capacity that is reported.
 pub async fn connect(mesh: config::Mesh, link: Link) {
-    let endpoint = match endpoint(&mesh) {
+    let endpoint = match endpoint(&mesh.control, &mesh.trust) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             error!(control = mesh.control, error, "weir-control is not asked");
@@ -69,21 +69,21 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
 }
 
 /// Whom to ask, and how. The error is the library's reason.
-pub fn endpoint(mesh: &config::Mesh) -> Result<Endpoint, String> {
-    let endpoint = Endpoint::from_shared(mesh.control.clone())
+pub fn endpoint(control: &str, trust: &config::Trust) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::from_shared(control.to_owned())
         .map_err(|error| whole(&error))?
         .connect_timeout(PATIENCE)
         .http2_keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .keep_alive_while_idle(true);
-    if !mesh.control.starts_with("https://") {
+    if !control.starts_with("https://") {
         return Ok(endpoint);
     }
-    let Some(authority) = &mesh.authority else {
+    let Some(authority) = &trust.authority else {
         return Err("mesh.authority: required with https, or no certificate is trusted".to_owned());
     };
     let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
-    if let Some((certificate, key)) = &mesh.identity {
+    if let Some((certificate, key)) = &trust.identity {
         tls = tls.identity(Identity::from_pem(certificate, key));
     }
     endpoint.tls_config(tls).map_err(|error| whole(&error))

@@ -5,7 +5,7 @@ use serde_saphyr::Spanned;
 use weir_settings::{Error, Scope, Value};
 
 use super::{ms, remote, written};
-use crate::config::Mesh;
+use crate::config::{Mesh, Trust};
 use crate::pressure;
 use crate::sense::mesh::endpoint;
 
@@ -27,25 +27,15 @@ pub(super) fn mesh(
         certificate: &written.certificate,
         key: &written.key,
     };
-    let trust = files.read(is_https, "control", &scope)?;
     let mesh = Mesh {
         control,
-        authority: trust.authority,
-        identity: trust.identity,
+        trust: files.read(is_https, "control", &scope)?,
         cluster: cluster(&written.cluster, &scope)?,
         host: scope.host_address(&written.host, "host")?,
         pressure: pressure(written, &scope)?,
     };
-    if is_https && mesh.authority.is_none() {
-        return Err(remote::untrusting(&scope));
-    }
-    // What the library says of the files.
-    let anonymous = Mesh {
-        identity: None,
-        ..mesh.clone()
-    };
-    endpoint(&anonymous).map_err(|why| scope.refuse(&written.authority, "authority", why))?;
-    endpoint(&mesh).map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
+    let try_on = |trust: &Trust| endpoint(&mesh.control, trust);
+    files.hold(&mesh.trust, is_https, &scope, try_on)?;
     Ok(Some(mesh))
 }
 

@@ -97,12 +97,28 @@ impl Files<'_> {
             identity,
         })
     }
-}
 
-/// No certificate would be good.
-pub(super) fn untrusting(scope: &Scope<'_>) -> Error {
-    let reason = "required with https://; the name of a PEM file";
-    scope.refuse(&None, "authority", reason)
+    /// Whether they will do; `try_on` is what the library says of them.
+    pub(super) fn hold<T>(
+        &self,
+        trust: &Trust,
+        is_https: bool,
+        scope: &Scope<'_>,
+        try_on: impl Fn(&Trust) -> Result<T, String>,
+    ) -> Result<(), Error> {
+        // No certificate would be good.
+        if is_https && trust.authority.is_none() {
+            let reason = "required with https://; the name of a PEM file";
+            return Err(scope.refuse(&None, "authority", reason));
+        }
+        let anonymous = Trust {
+            identity: None,
+            ..trust.clone()
+        };
+        try_on(&anonymous).map_err(|why| scope.refuse(self.authority, "authority", why))?;
+        try_on(trust).map_err(|why| scope.refuse(self.certificate, "certificate", why))?;
+        Ok(())
+    }
 }
 
 /// The contents of a file, whose path is relative to the configuration file's folder.

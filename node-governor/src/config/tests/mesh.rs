@@ -27,11 +27,10 @@ fn mesh(fields: &str) -> Result<Mesh, String> {
 #[test]
 fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
     let mut found = mesh(GOOD).unwrap();
-    assert!(found.authority.take().is_some());
+    assert!(found.trust.authority.take().is_some());
     let wanted = Mesh {
         control: "https://control.example:18000".into(),
-        authority: None,
-        identity: None,
+        trust: Trust::default(),
         cluster: "search".into(),
         host: "10.0.0.7:8080".into(),
         pressure: pressure::Params::default(),
@@ -87,8 +86,8 @@ fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
 #[test]
 fn files_of_the_mesh_are_read_beside_the_configuration_file() {
     let found = mesh(&format!("{GOOD}, certificate: ca.pem, key: key.pem")).unwrap();
-    let (certificate, key) = found.identity.unwrap();
-    assert_eq!(found.authority.unwrap(), certificate);
+    let (certificate, key) = found.trust.identity.unwrap();
+    assert_eq!(found.trust.authority.unwrap(), certificate);
     assert!(key.starts_with(b"-----BEGIN PRIVATE KEY-----"));
 }
 

@@ -135,8 +135,10 @@ impl Control {
         let bytes = |text: &String| text.clone().into_bytes();
         config::Mesh {
             control: format!("https://localhost:{}", self.xds.port()),
-            authority: Some(bytes(&authority.certificate)),
-            identity: pair.map(|pair| (bytes(&pair.certificate), bytes(&pair.key))),
+            trust: config::Trust {
+                authority: Some(bytes(&authority.certificate)),
+                identity: pair.map(|pair| (bytes(&pair.certificate), bytes(&pair.key))),
+            },
             ..self.mesh()
         }
     }
@@ -145,8 +147,7 @@ impl Control {
 fn mesh(control: String, host: SocketAddr) -> config::Mesh {
     config::Mesh {
         control,
-        authority: None,
-        identity: None,
+        trust: config::Trust::default(),
         cluster: "c".to_owned(),
         host: host.to_string(),
         pressure: pressure::Params::default(),
@@ -208,7 +209,13 @@ async fn trouble(mesh: &config::Mesh) -> Trouble {
     let link = Link::default();
     link.report(1);
     let answered = || panic!("answered");
-    talk(endpoint(mesh).unwrap().connect(), mesh, &link, answered).await
+    talk(
+        endpoint(&mesh.control, &mesh.trust).unwrap().connect(),
+        mesh,
+        &link,
+        answered,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -359,7 +366,7 @@ async fn the_older_of_two_governors_of_a_host_is_told() {
     let control = Control::start().await;
     let (mesh, link) = (control.mesh(), Link::default());
     link.report(1);
-    let endpoint = endpoint(&mesh).unwrap();
+    let endpoint = endpoint(&mesh.control, &mesh.trust).unwrap();
     let (answered, was) = tokio::sync::oneshot::channel();
     let older = talk(endpoint.connect(), &mesh, &link, || {
         answered.send(()).unwrap();
@@ -431,7 +438,7 @@ async fn one_that_takes_connections_and_says_nothing_is_given_up() {
     let (governor, _control) = tokio::io::duplex(1 << 16);
     let host = SocketAddr::from(([127, 0, 0, 1], 9));
     let mesh = mesh("http://control".to_owned(), host);
-    let endpoint = endpoint(&mesh).unwrap();
+    let endpoint = endpoint(&mesh.control, &mesh.trust).unwrap();
     let channel = endpoint.connect_with_connector(Silent(Some(governor)));
     let link = Link::default();
     link.report(1);
@@ -441,24 +448,25 @@ async fn one_that_takes_connections_and_says_nothing_is_given_up() {
 
 #[test]
 fn what_cannot_be_a_server_is_refused() {
-    let host = SocketAddr::from(([127, 0, 0, 1], 9));
     for control in ["", "http://", "not a server", "https://\u{7f}"] {
         assert!(
-            endpoint(&mesh(control.to_owned(), host)).is_err(),
+            endpoint(control, &config::Trust::default()).is_err(),
             "{control}"
         );
     }
-    let secure = |authority, identity| config::Mesh {
-        authority,
-        identity,
-        ..mesh("https://localhost:1".to_owned(), host)
+    let secure = |authority, identity| {
+        let trust = config::Trust {
+            authority,
+            identity,
+        };
+        endpoint("https://localhost:1", &trust)
     };
     let authority = Some(Authority::new().certificate.into_bytes());
-    assert!(endpoint(&secure(authority.clone(), None)).is_ok());
-    let reason = endpoint(&secure(None, None)).unwrap_err();
+    assert!(secure(authority.clone(), None).is_ok());
+    let reason = secure(None, None).unwrap_err();
     assert!(reason.starts_with("mesh.authority: required"), "{reason}");
     let garbage = Some((b"x".to_vec(), b"y".to_vec()));
-    assert!(endpoint(&secure(authority, garbage)).is_err());
+    assert!(secure(authority, garbage).is_err());
 }
 
 proptest! {

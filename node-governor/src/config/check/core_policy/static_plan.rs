@@ -65,20 +65,7 @@ impl Reading<'_> {
             key: &written.key,
         };
         let trust = files.read(urls.has_https, "url", &self.scope)?;
-        if urls.has_https && trust.authority.is_none() {
-            return Err(remote::untrusting(&self.scope));
-        }
-        // What the library says of the files.
-        let anonymous = Trust {
-            identity: None,
-            ..trust.clone()
-        };
-        for (trust, field, value) in [
-            (&anonymous, "authority", &written.authority),
-            (&trust, "certificate", &written.certificate),
-        ] {
-            connector(trust).map_err(|why| self.scope.refuse(value, field, why))?;
-        }
+        files.hold(&trust, urls.has_https, &self.scope, connector)?;
         Ok(trust)
     }
 
