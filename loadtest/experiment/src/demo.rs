@@ -28,11 +28,10 @@ mod ways;
 pub(crate) mod workload;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use weir_report::Report;
-use weir_stage::busy::Busy;
 use weir_stage::processes::Processes;
 
 use self::envoys::Meter;
@@ -46,11 +45,10 @@ use self::table::Table;
 use self::ways::WAYS;
 pub use self::ways::Way;
 use self::workload::Workload;
+use crate::Experiment;
 use crate::origin::Origin;
 use crate::progress::Progress;
 use crate::replay::Replay;
-use crate::sampler::{self, Sampler};
-use crate::{Experiment, driver};
 
 const EXPLANATION: &str = "\
 duration: of all requests, from the offset in the workload to the last answer or the giving up,
@@ -239,31 +237,23 @@ impl Demo {
             attempts: ATTEMPTS,
             backoff: None,
         };
-        let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
-            Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
-            None => "waiting for the last answers".to_owned(),
-        };
         let meter = Meter::start(envoys, hosts.clone())?;
-        let busy = Busy::start();
-        let sampler = Sampler::start(sights);
         let progress = &mut self.progress;
-        let replayed = replay.send(&mut processes, "replay", &folder, |sent| {
-            progress.say(&sending(sent), started.elapsed());
-        })?;
-        let (busy, samples, envoys) = (busy.share(), sampler.end()?, meter.read()?);
-        driver::write_lines(&folder.join(sampler::FILE), &samples)?;
+        let tell = |what: &str| progress.say(what, started.elapsed());
+        let watched = replay.send_watched(&mut processes, &folder, sights, plan.replay, tell)?;
+        let envoys = meter.read()?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
         Ok(Told {
             name: way.name.to_owned(),
             folder: way.folder(),
             overload: way.overload().map(str::to_owned),
             hosts,
-            busy,
-            lag: replayed.lag,
+            busy: watched.busy,
+            lag: watched.replayed.lag,
             envoys,
-            figures: Figures::new(way.name, &replayed.records),
-            records: replayed.records,
-            samples,
+            figures: Figures::new(way.name, &watched.replayed.records),
+            records: watched.replayed.records,
+            samples: watched.samples,
         })
     }
 }

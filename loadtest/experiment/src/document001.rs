@@ -22,7 +22,7 @@ mod verdict;
 mod workload;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -30,16 +30,14 @@ use weir_replay::backoff::Backoff;
 use weir_report::Report;
 use weir_sim::document001::Experiment as Run;
 use weir_sim::document001::report::Outcome;
-use weir_stage::busy::Busy;
 use weir_stage::processes::Processes;
 
 use self::plan::Plan;
 use self::workload::Workload;
 use crate::progress::Progress;
 use crate::replay::Replay;
-use crate::sampler::{self, Sampler};
 use crate::verdict::Verdict;
-use crate::{Experiment, demo, driver};
+use crate::{Experiment, demo};
 
 /// Flags of the experiment.
 #[derive(clap::Args)]
@@ -79,6 +77,7 @@ pub struct Document001 {
     workload: Workload,
     folder: PathBuf,
     runs: Vec<Run>,
+    command: String,
     header: String,
     progress: Progress,
 }
@@ -117,7 +116,8 @@ impl Experiment for Document001 {
         let plan = Plan::new(args.real, args.quick);
         let asked = |run: &Run| args.only.is_empty() || args.only.contains(run);
         let runs = Run::ALL.into_iter().filter(|run| *run != Run::Production);
-        let experiment = Self::new(args.programs, plan, runs.filter(asked).collect(), folder)?;
+        let (command, runs) = (args.command(), runs.filter(asked).collect());
+        let experiment = Self::new(args.programs, plan, runs, command, folder)?;
         println!("\n{}\n", experiment.header);
         Ok(experiment)
     }
@@ -140,13 +140,33 @@ impl Experiment for Document001 {
     }
 
     fn report(&self, rounds: &[Told]) -> Option<Report> {
-        Some(page::report(&self.header, rounds))
+        Some(page::report(&self.command, &self.header, rounds))
+    }
+}
+
+impl Args {
+    /// The command that these are of.
+    fn command(&self) -> String {
+        let mut command = "cargo xtask document-001".to_owned();
+        for (given, flag) in [(self.real, " --real"), (self.quick, " --quick")] {
+            command += if given { flag } else { "" };
+        }
+        for run in &self.only {
+            command += &format!(" --only {}", run.slug());
+        }
+        command
     }
 }
 
 impl Document001 {
     /// Makes the requests.
-    fn new(programs: Programs, plan: Plan, runs: Vec<Run>, folder: &Path) -> Result<Self> {
+    fn new(
+        programs: Programs,
+        plan: Plan,
+        runs: Vec<Run>,
+        command: String,
+        folder: &Path,
+    ) -> Result<Self> {
         let workload = Workload::prepare(&plan, &programs.demo, folder)?;
         let header = setting::header(&plan, &workload);
         let progress = Progress::new(runs.len(), workload.lasts + demo::plan::AROUND);
@@ -156,6 +176,7 @@ impl Document001 {
             workload,
             folder: folder.to_owned(),
             runs,
+            command,
             header,
             progress,
         })
@@ -184,20 +205,13 @@ impl Document001 {
             attempts: plan::ATTEMPTS,
             backoff: Some(&backoff),
         };
-        let lasts = self.workload.lasts;
-        let sending = |sent: Duration| match lasts.checked_sub(sent) {
-            Some(_) => format!("sending, {} of {} s", sent.as_secs(), lasts.as_secs()),
-            None => "waiting for the last answers".to_owned(),
-        };
-        let (busy, sampler) = (Busy::start(), Sampler::start(sights));
         let progress = &mut self.progress;
-        let replayed = replay.send(&mut processes, "replay", &folder, |sent| {
-            progress.say(&sending(sent), started.elapsed());
-        })?;
-        let (busy, samples) = (busy.share(), sampler.end()?);
-        driver::write_lines(&folder.join(sampler::FILE), &samples)?;
+        let tell = |what: &str| progress.say(what, started.elapsed());
+        let lasts = self.workload.lasts;
+        let watched = replay.send_watched(&mut processes, &folder, sights, lasts, tell)?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
-        let tally = outcome::tally(&self.plan, &hosts, &replayed.records, &samples)?;
+        let records = &watched.replayed.records;
+        let tally = outcome::tally(&self.plan, &hosts, records, &watched.samples);
         let simulated = simulated::tally(&self.plan, &self.workload, run)?;
         let of = |tally| Outcome {
             experiment: run,
@@ -205,8 +219,8 @@ impl Document001 {
         };
         Ok(Told {
             name: run.name(),
-            busy,
-            lag: replayed.lag,
+            busy: watched.busy,
+            lag: watched.replayed.lag,
             measured: of(tally),
             simulated: simulated.map(of),
         })

@@ -36,5 +36,6 @@ pub mod sidecar;
 pub mod soak;
 pub mod variant;
 pub mod verdict;
+mod watched;
 
 pub use crate::driver::{Experiment, Folder, Seeded};

@@ -43,6 +43,12 @@ impl Key {
         }
     }
 
+    /// As requests name it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The names of a list, also those that decisions do not see.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.name.split(SEPARATOR)

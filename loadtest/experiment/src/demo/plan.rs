@@ -57,6 +57,30 @@ pub(crate) struct Feeds {
     pub(crate) params: feeds::Params,
 }
 
+impl Feeds {
+    /// So few that two real cores can do them, wanted for so long.
+    pub(crate) fn small(duration: Duration) -> Self {
+        Self {
+            projects: 24,
+            items_min: 4000,
+            items_max: 60_000,
+            channels_max: 3,
+            format: "parquet",
+            params: feeds::Params {
+                rate: Rate {
+                    from: 30.0,
+                    to: 30.0,
+                },
+                duration,
+                zipf: 0.8,
+                high_share: 0.2,
+                users: false,
+                seed: 1,
+            },
+        }
+    }
+}
+
 /// Where Weir's defaults are for other hosts than these.
 pub(crate) struct Limits {
     pub(crate) breaker_queued_jobs: u32,
@@ -147,24 +171,7 @@ impl Plan {
     pub(crate) fn real(quick: bool) -> Self {
         let replay = Duration::from_secs(if quick { 15 } else { 60 });
         Self {
-            work: Work::Real(Feeds {
-                projects: 24,
-                items_min: 4000,
-                items_max: 60_000,
-                channels_max: 3,
-                format: "parquet",
-                params: feeds::Params {
-                    rate: Rate {
-                        from: 30.0,
-                        to: 30.0,
-                    },
-                    duration: replay,
-                    zipf: 0.8,
-                    high_share: 0.2,
-                    users: false,
-                    seed: 1,
-                },
-            }),
+            work: Work::Real(Feeds::small(replay)),
             replay,
             deadline: Duration::from_secs(10),
             hosts: 3,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Result;
 use weir_executor::{Source, Spent};
 use weir_sim::tally::Tally;
 use weir_sim::workload::{LOW, class};
@@ -24,7 +23,7 @@ pub(super) fn tally(
     hosts: &[SocketAddr],
     records: &[Record],
     samples: &[Sample],
-) -> Result<Tally> {
+) -> Tally {
     let lasts = records.iter().map(|record| record.at).fold(0.0, f64::max);
     let hours = lasts * f64::from(plan.speed) / 3600.0;
     let mut tally = Tally::new(plan.hosts, hours);
@@ -36,7 +35,7 @@ pub(super) fn tally(
     for sample in samples {
         tally.history.add(look(plan, sample));
     }
-    Ok(tally)
+    tally
 }
 
 /// Milliseconds of this machine in the document's time.
@@ -108,7 +107,7 @@ mod tests {
             Record::good("high", "127.0.0.1:1", 0.0, false),
             Record::good("low", "127.0.0.1:3", 100.0, false),
         ];
-        let tally = tally(&plan, &hosts, &records, &[]).unwrap();
+        let tally = tally(&plan, &hosts, &records, &[]);
         let rows = tally.rows();
         assert!((rows.low_wait[0] - 2.0).abs() < 1e-9, "{rows:?}");
         // 9 ms of work each.

@@ -20,9 +20,9 @@ pub(super) fn markdown(header: &str, rounds: &[Told]) -> String {
     text
 }
 
-pub(super) fn report(header: &str, rounds: &[Told]) -> Report {
+pub(super) fn report(command: &str, header: &str, rounds: &[Told]) -> Report {
     let mut page = Report::new("Document 001 on real Envoys", SAID);
-    page.command("cargo xtask document-001");
+    page.command(command);
     page.text(header);
     for (made, outcomes) in all(rounds) {
         report::add_figures(&mut page, &outcomes, made);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_replay::backoff::Backoff;
 use weir_sim::document001::Params;
 
-use crate::demo::plan::{Feeds, Plan as Demo, Work as DemoWork};
+use crate::demo::plan::{Feeds, Plan as Demo};
 
 /// A request is not tried again after it failed (section 7.2); each attempt that is refused is another one.
 pub(super) const ATTEMPTS: u32 = 1000;
@@ -88,12 +88,8 @@ impl Plan {
     /// A mix of projects that two real cores can do, as in the demonstration with real hosts.
     fn real(quick: bool) -> Self {
         let demo = Demo::real(quick);
-        let work = match demo.work {
-            DemoWork::Real(feeds) => Work::Real(feeds),
-            DemoWork::Emulated(_) => unreachable!("the demonstration's real hosts work"),
-        };
         Self {
-            work,
+            work: Work::Real(Feeds::small(demo.replay)),
             callers: 2,
             hosts: demo.hosts,
             cores: demo.cores,

@@ -22,7 +22,7 @@ use crate::sampler::Sights;
 
 /// The service, and Consul's name of it.
 const RULES: &str = "rules";
-/// As weir-sim has them: seconds to a fetch's first byte, and bytes a second of it, are its parameters.
+/// The workload has jobs of minutes, and its own deadline.
 const NO_TIMEOUT: &str = "0s";
 
 /// Starts them all; returns the sidecars, and where to look while requests are sent.

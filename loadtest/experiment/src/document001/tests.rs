@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A short stretch of the document's day for real: orders alone.
 
+use std::time::Duration;
+
 use super::*;
 use weir_needs::{Lacking, provided};
 
@@ -28,7 +30,7 @@ fn runs_come_in_the_documents_order_and_in_the_simulators() -> Result<()> {
         ..Plan::emulated(0, 2)
     };
     let runs = vec![Run::BaselineBaseline, Run::BreakerDynamic, Run::Estimate];
-    let mut experiment = Document001::new(programs, plan, runs, folder.path())?;
+    let mut experiment = Document001::new(programs, plan, runs, String::new(), folder.path())?;
     let mut rounds = Vec::new();
     for run in experiment.turns() {
         rounds.append(&mut experiment.play(&run)?);

@@ -55,7 +55,7 @@ mod tests {
         let tally = outcome::tally(&Plan::emulated(0, 1), &[], &records, &[]);
         let measured = Outcome {
             experiment: run,
-            tallies: vec![tally.unwrap()],
+            tallies: vec![tally],
         };
         Told {
             name: run.name(),

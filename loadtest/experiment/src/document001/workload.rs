@@ -49,7 +49,7 @@ impl Workload {
         let keys = all.keys();
         let jobs: Vec<Job> = all.filter_map(|job| shifted(job, stretch)).collect();
         let path = folder.join("workload.ndjson");
-        let requests: Vec<Request> = jobs.iter().map(|job| request(job, plan)).collect();
+        let requests: Vec<Request> = jobs.iter().map(|job| request(job, &keys, plan)).collect();
         file::save(&requests, &path).with_context(|| format!("writing {}", path.display()))?;
         Ok(Self {
             file: path,
@@ -72,13 +72,12 @@ fn shifted(job: Job, stretch: &Stretch) -> Option<Job> {
     })
 }
 
-fn request(job: &Job, plan: &Plan) -> Request {
+fn request(job: &Job, keys: &[Key], plan: &Plan) -> Request {
     let micros = |time| plan.compressed(time).as_micros() as u64;
+    let key = job.key.and_then(|key| keys.get(key as usize));
     Request {
         t_us: micros(job.at),
-        key: job
-            .key
-            .map_or_else(String::new, |key| format!("project-{key}")),
+        key: key.map_or_else(String::new, |key| key.name().to_owned()),
         priority: if job.class == HIGH { "high" } else { "low" }.to_owned(),
         user: String::new(),
         run_us: micros(job.work.core_time()),

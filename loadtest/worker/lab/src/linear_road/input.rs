@@ -5,7 +5,6 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Result;
-use weir_executor::Order;
 
 use super::reference::Found;
 use super::run::{Input, Work};
@@ -31,8 +30,7 @@ pub(super) fn table(
         args.top_rate, args.seconds
     );
     // A thread that waits gives its core to others: the comparison is of the rest.
-    let one_after_another = |plan: &&&Plan| plan.order() != Order::ThreadPerJob;
-    for plan in plans.iter().filter(one_after_another) {
+    for plan in plans.iter().filter(|plan| plan.is_one_after_another()) {
         for micros in &args.input_wait {
             let wait = Duration::from_micros(*micros);
             let run = |input| course(args, plan, Work { input, ..work }, clock, expected);

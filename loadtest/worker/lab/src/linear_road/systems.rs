@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use weir_executor::{Order, Workflow};
+use weir_executor::Workflow;
 use weir_report::Table;
 
 use super::Args;
@@ -190,10 +190,7 @@ pub(super) fn table(
     let mut limits = vec![usize::MAX];
     limits.extend(&args.shed_above);
     let mut rows = Vec::new();
-    for plan in plans
-        .iter()
-        .filter(|plan| plan.order() != Order::ThreadPerJob)
-    {
+    for plan in plans.iter().filter(|plan| plan.is_one_after_another()) {
         for division in Division::ALL {
             for limit in &limits {
                 let order = run::plan(plan.order(), args.source_batch);

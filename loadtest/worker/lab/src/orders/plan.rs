@@ -34,6 +34,11 @@ enum Named {
 }
 
 impl Plan {
+    /// No thread for each: who waits keeps its core.
+    pub(crate) fn is_one_after_another(&self) -> bool {
+        !matches!(self.order, Named::ThreadPerJob)
+    }
+
     pub(crate) fn order(&self) -> Order {
         match self.order {
             Named::RoundRobin(us) => Order::RoundRobin {
