@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports that are known before their process starts, because Consul is told first.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 
 use anyhow::{Result, bail};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
-/// Below those that the system gives to callers (32768 on Linux), so that nobody takes one while its
-/// process is dead.
+/// Below those that the system gives to callers by default (32768 on Linux).
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 22_000;
 
-/// Gives each port once.
-pub(crate) struct Ports(u16);
+/// Gives each port once, and holds it: nobody takes one while its process is dead, be it another mesh or a caller
+/// whose port the system chooses.
+pub(crate) struct Ports {
+    last: u16,
+    held: Vec<OwnedFd>,
+}
 
 impl Ports {
     /// Meshes of several processes begin far from each other.
     pub(crate) fn new() -> Self {
-        Self((u64::from(std::process::id()) * 211 % u64::from(COUNT)) as u16)
+        Self {
+            last: (u64::from(std::process::id()) * 211 % u64::from(COUNT)) as u16,
+            held: Vec::new(),
+        }
     }
 
-    /// One that nobody listens on.
+    /// One that nobody has. Whoever sets `SO_REUSEADDR`, as servers do, may listen on it.
     pub(crate) fn next(&mut self) -> Result<u16> {
         for _ in 0..COUNT {
-            self.0 = (self.0 + 1) % COUNT;
-            let port = FIRST + self.0;
-            if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            self.last = (self.last + 1) % COUNT;
+            let port = FIRST + self.last;
+            if let Ok(socket) = hold(port) {
+                self.held.push(socket);
                 return Ok(port);
             }
         }
@@ -32,8 +41,20 @@ impl Ports {
     }
 }
 
+/// A socket that has a port and does not listen. It allows others beside it only once it has the port, so that of
+/// two who want to hold it one is refused.
+fn hold(port: u16) -> rustix::io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -43,5 +64,18 @@ mod tests {
         let taken = TcpListener::bind((Ipv4Addr::UNSPECIFIED, first + 1)).unwrap();
         let second = ports.next().unwrap();
         assert!(second != first && second != taken.local_addr().unwrap().port());
+    }
+
+    #[test]
+    fn a_port_is_kept_for_its_process_while_that_is_dead() {
+        let mut ports = Ports::new();
+        let port = ports.next().unwrap();
+        for _ in 0..2 {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+            drop(listener);
+            let others = Ports::new().next().unwrap();
+            assert_ne!(others, port, "another mesh has it");
+            assert!(hold(port).is_err(), "a caller can have it");
+        }
     }
 }
