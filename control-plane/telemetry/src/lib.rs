@@ -38,9 +38,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Request;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
-use tracing::{Span, info, warn};
+use tracing::{Span, Subscriber, info, warn};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -166,7 +166,13 @@ impl Extractor for Headers<'_> {
 }
 
 fn log(exporter: Option<&Exporter>, json: bool) {
+    subscriber(exporter, json).init();
+}
+
+fn subscriber(exporter: Option<&Exporter>, json: bool) -> impl Subscriber + Send + Sync {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // Nor is the time taken that it takes to write down a span which nobody exports.
+    let filter = filter.and(filter_fn(|of| of.target() != SPANS));
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         // Told by a panic, perhaps in the midst of putting back: nobody reads the log any more.
@@ -183,11 +189,11 @@ fn log(exporter: Option<&Exporter>, json: bool) {
             .with_location(false)
             .with_threads(false)
             .with_filter(filter_fn(|of| of.target() == SPANS))
+            .boxed()
     });
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(spans)
-        .init();
+    // A list: a layer that is not there, in its place, would want everything.
+    let layers: Vec<_> = [lines].into_iter().chain(spans).collect();
+    tracing_subscriber::registry().with(layers)
 }
 
 impl Exporter {
@@ -280,4 +286,21 @@ fn is_loopback(host: Option<&str>) -> bool {
     let Some(host) = host else { return false };
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::info_span;
+
+    use super::*;
+
+    #[test]
+    fn a_span_to_export_is_nothing_where_nothing_is_exported() {
+        for json in [false, true] {
+            tracing::subscriber::with_default(subscriber(None, json), || {
+                assert!(info_span!(target: SPANS, "decision").is_disabled());
+                assert!(!info_span!("task").is_disabled());
+            });
+        }
+    }
 }
