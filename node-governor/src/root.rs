@@ -33,13 +33,11 @@ impl Root {
     }
 }
 
-/// The first line: attributes have one, and are no longer than a page.
+/// The first line: attributes have one, and are no longer than a page, which one read gives.
 pub(crate) fn line(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?
-        .take(4096)
-        .read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let mut bytes = [0; 4096];
+    let read = std::fs::File::open(path)?.read(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes[..read]);
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
