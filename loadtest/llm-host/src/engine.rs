@@ -13,6 +13,7 @@ use weir_executor::{CacheChanges, RecentDelay};
 use crate::load::Load;
 use crate::prefix_cache::{Change, PrefixCache};
 use crate::prompt::BYTES_PER_TOKEN;
+use crate::rate::Rate;
 use crate::sequence::{Refused, Sequence, SequenceId, Spent};
 use crate::timing::Timing;
 use running::Running;
@@ -57,6 +58,7 @@ pub struct Engine {
     /// Ends of decodes.
     decodes: BTreeSet<(Duration, SequenceId)>,
     delay: RecentDelay,
+    answers: Rate,
     /// Prompts that have been read, until the caller advances, and those that it has been told of.
     read: Vec<(SequenceId, Spent)>,
     told: Vec<(SequenceId, Spent)>,
@@ -83,6 +85,7 @@ impl Engine {
             prefill: None,
             decodes: BTreeSet::new(),
             delay: RecentDelay::default(),
+            answers: Rate::default(),
             read: Vec::new(),
             told: Vec::new(),
             ended: Vec::new(),
@@ -162,6 +165,9 @@ impl Engine {
             cached_blocks: self.cache.len(),
             evictions: self.cache.evictions(),
             queuing_delay: self.delay.mean(now).or(longest),
+            answered_per_s: self.answers.per_second(now),
+            utilisation: (self.queue.len() + self.running.len()) as f64
+                / self.settings.slots.max(1) as f64,
         }
     }
 
@@ -246,6 +252,7 @@ impl Engine {
             return;
         };
         if let Some(running) = self.running.remove(&id) {
+            self.answers.record(at);
             self.ended.push((id, *running.spent()));
             running.leave(&mut self.cache);
         }

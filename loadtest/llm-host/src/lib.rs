@@ -20,6 +20,7 @@ pub mod load;
 pub mod metrics;
 pub mod prefix_cache;
 pub mod prompt;
+mod rate;
 pub mod request_log;
 pub mod sequence;
 pub mod server;

@@ -24,6 +24,36 @@ pub fn ring_hash(hosts: &[SocketAddr]) -> Value {
     cluster
 }
 
+/// [`ring_hash`], where no host has more than so many percent of the mean of requests in progress.
+pub fn bounded_ring_hash(hosts: &[SocketAddr], percent: u32) -> Value {
+    let mut cluster = ring_hash(hosts);
+    cluster["common_lb_config"] =
+        json!({"consistent_hashing_lb_config": {"hash_balance_factor": percent}});
+    cluster
+}
+
+/// As [`ring_hash`], by a table that is spread more evenly.
+pub fn maglev(hosts: &[SocketAddr]) -> Value {
+    let mut cluster = cluster(HOSTS, hosts);
+    cluster["lb_policy"] = json!("MAGLEV");
+    cluster
+}
+
+/// Hosts that Envoy weighs by what they say of their load in answers (ORCA): from `blackout` after a host's first
+/// on, anew every `period`.
+pub fn weighted(hosts: &[SocketAddr], blackout: &str, period: &str) -> Value {
+    let mut cluster = cluster(HOSTS, hosts);
+    cluster["load_balancing_policy"] = json!({"policies": [{"typed_extension_config": {
+        "name": "envoy.load_balancing_policies.client_side_weighted_round_robin",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+            "blackout_period": blackout,
+            "weight_update_period": period,
+        },
+    }}]});
+    cluster
+}
+
 /// Hosts of which the header [`DESTINATION`] names one. It goes on to the host, which can tell it.
 pub fn named(hosts: &[SocketAddr]) -> Value {
     let mut cluster = cluster(HOSTS, hosts);

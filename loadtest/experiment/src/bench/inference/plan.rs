@@ -29,6 +29,12 @@ pub(super) struct Plan {
     pub(super) weir_poll: &'static str,
     /// EPP asks them so often for their load: its default of 50 ms, sped up.
     pub(super) epp_poll: &'static str,
+    /// What a host tells of its load counts from so long after its first answer: Envoy's default of 10 s, sped up.
+    pub(super) blackout: &'static str,
+    /// Weights are made so often: Envoy's default of a second, sped up.
+    pub(super) weights: &'static str,
+    /// Of bounded ring hash: a host has at most so many percent of the mean of requests in progress.
+    pub(super) balance_percent: u32,
     /// With more queued requests than this a host gets nothing from Weir.
     pub(super) breaker_queued: u32,
 }
@@ -46,6 +52,9 @@ impl Plan {
             idle: Duration::from_secs(2),
             weir_poll: "200ms",
             epp_poll: "10ms",
+            blackout: "2s",
+            weights: "0.2s",
+            balance_percent: 125,
             breaker_queued: 4,
         };
         match quick {

@@ -63,10 +63,23 @@ impl Stage {
             Way::LeastRequest => {
                 Box::new(|node| bootstrap(node, vec![], vec![clusters::least_request(hosts)]))
             }
-            Way::RingHash => Box::new(|node| {
-                let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(hosts)]);
-                sidecar::hashed_by(bootstrap, "x-weir-key")
-            }),
+            Way::Weighted => {
+                let cluster = clusters::weighted(hosts, plan.blackout, plan.weights);
+                Box::new(move |node| bootstrap(node, vec![], vec![cluster.clone()]))
+            }
+            Way::RingHash | Way::BoundedRingHash | Way::Maglev => {
+                let cluster = match way {
+                    Way::Maglev => clusters::maglev(hosts),
+                    Way::BoundedRingHash => {
+                        clusters::bounded_ring_hash(hosts, plan.balance_percent)
+                    }
+                    _ => clusters::ring_hash(hosts),
+                };
+                Box::new(move |node| {
+                    let bootstrap = bootstrap(node, vec![], vec![cluster.clone()]);
+                    sidecar::hashed_by(bootstrap, "x-weir-key")
+                })
+            }
             Way::Epp | Way::EppOfEight => {
                 let program = programs.epp()?;
                 let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];

@@ -4,8 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     LeastRequest,
+    /// By what hosts say in their answers of their load (ORCA).
+    Weighted,
     /// By the key in Weir's header.
     RingHash,
+    /// The same, where no host gets more than so much over its share.
+    BoundedRingHash,
+    /// By the same key.
+    Maglev,
     /// With its prefix scorer.
     Epp,
     /// The same behind eight sidecars.
@@ -23,9 +29,12 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::LeastRequest,
+        Self::Weighted,
         Self::RingHash,
+        Self::BoundedRingHash,
+        Self::Maglev,
         Self::Epp,
         Self::EppOfEight,
         Self::Weir,
@@ -38,7 +47,10 @@ impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",
+            Self::Weighted => "Envoy client_side_weighted_round_robin",
             Self::RingHash => "Envoy ring_hash",
+            Self::BoundedRingHash => "Envoy ring_hash, bounded",
+            Self::Maglev => "Envoy maglev",
             Self::Epp => "EPP 1.3.0",
             Self::EppOfEight => "EPP 1.3.0, eight callers",
             Self::Weir => "Weir, a key in a header",
@@ -52,7 +64,10 @@ impl Way {
     pub(super) fn node(self) -> &'static str {
         match self {
             Self::LeastRequest => "least-request",
+            Self::Weighted => "weighted",
             Self::RingHash => "ring-hash",
+            Self::BoundedRingHash => "bounded-ring-hash",
+            Self::Maglev => "maglev",
             Self::Epp => "epp",
             Self::EppOfEight => "epp-of-eight",
             Self::Weir => "weir",

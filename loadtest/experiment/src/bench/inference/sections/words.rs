@@ -48,10 +48,15 @@ impl Measured<'_> {
                 .to_owned(),
             format!(
                 "Weir: the defaults (selection estimate, overload none). A key in a header is the session's first own block, \
-                 and hosts say which they have; ring_hash hashes the same key. Keys from bodies are blocks of {} bytes of \
+                 and hosts say which they have; ring_hash and maglev hash the same key, and of the bounded one no host has more than {} % of the mean of requests in progress. Keys from bodies are blocks of {} bytes of \
                  the prompt, assumed to be where they were sent for {}; hosts say nothing of them, and their load by vLLM's \
                  metrics. Told: they publish what is in their caches (kv_events), a token a byte. Beside it selection dynamic, overload breaker above {} queued requests.",
-                self.plan.block_bytes, self.plan.assumed_cached, self.plan.breaker_queued
+                self.plan.balance_percent, self.plan.block_bytes, self.plan.assumed_cached, self.plan.breaker_queued
+            ),
+            format!(
+                "client_side_weighted_round_robin divides what hosts tell in each answer: answers a second by sequences to slots; \
+                 a host counts from {} after its first answer, weights are made every {} (Envoy's defaults of 10 s and 1 s, sped up).",
+                self.plan.blackout, self.plan.weights
             ),
             format!(
                 "One sidecar sends everything, or eight take turns: EPP is one process for all, Weir's sidecars choose each for itself. EPP asks its hosts \
