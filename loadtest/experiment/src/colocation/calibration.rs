@@ -19,7 +19,7 @@ use weir_stage::command::Run;
 use weir_stage::interrupt;
 
 use crate::cgroups::Cgroups;
-use crate::colocation::jobs::{self, Sizes};
+use crate::colocation::jobs::{self, Job, Sizes};
 use crate::colocation::load::{Asked, Client};
 use crate::colocation::plan::Plan;
 use crate::colocation::programs::Programs;
@@ -63,29 +63,12 @@ impl Calibration {
     /// A program fails, or memcached answers too little to tell anything.
     pub fn measure(programs: &Programs, plan: &Plan, folder: &Path, seed: u64) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let cgroups = Cgroups::new("colocation")?;
-        let server = Program::at(programs.memcached.clone()).start(2, folder)?;
-        cgroups.take(server.pid())?;
-        let client = Client::new(&programs.load, server.address(), folder)?;
-        let all_cores = client.carried(plan.calibrate, seed)?;
-        let heavy = Asked {
-            name: "alone",
-            rates: rates(all_cores, HEAVY),
-            interval: plan.calibrate / 4,
-            length: 2 * plan.calibrate,
-            seed,
-            slo_us: 1_000_000,
-            in_flight: 4_096,
-            metrics: None,
-        };
-        wait(&mut client.start(&heavy)?)?;
-        let alone = typical(&client.told(&heavy)?.intervals);
-        let alone_p95_us = alone.context("memcached alone did not answer 95 of 100 requests")?;
-        drop((server, cgroups));
+        let heavy = |all_cores| rates(all_cores, HEAVY);
+        let alone = Alone::measure("colocation", programs, plan.calibrate, heavy, folder, seed)?;
         Ok(Self {
-            all_cores,
-            alone_p95_us,
-            slo_us: slo(alone_p95_us),
+            all_cores: alone.all_cores,
+            alone_p95_us: alone.p95_us,
+            slo_us: slo(alone.p95_us),
             sizes: sizes(programs, plan.job, folder, seed)?,
         })
     }
@@ -103,12 +86,58 @@ impl Calibration {
     }
 }
 
+/// memcached on all cores, with nobody beside it but the client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alone {
+    /// Requests of 100 keys a second that it carries.
+    pub all_cores: f64,
+    /// The p95 at a load that it carries: of half of the intervals it is no more.
+    pub p95_us: u64,
+}
+
+impl Alone {
+    /// For an experiment of this name. `load`: least and most of the rates for the p95, of what it carries. Logs go to
+    /// `folder`, which is there.
+    ///
+    /// # Errors
+    /// A program fails, or memcached answers too little to tell anything.
+    pub fn measure(
+        experiment: &str,
+        programs: &Programs,
+        length: Duration,
+        load: impl Fn(f64) -> (f64, f64),
+        folder: &Path,
+        seed: u64,
+    ) -> Result<Self> {
+        let cgroups = Cgroups::new(experiment)?;
+        let server = Program::at(programs.memcached.clone()).start(2, folder)?;
+        cgroups.take(server.pid())?;
+        let client = Client::new(&programs.load, server.address(), folder)?;
+        let all_cores = client.carried(length, seed)?;
+        let asked = Asked {
+            name: "alone",
+            rates: load(all_cores),
+            interval: length / 4,
+            length: 2 * length,
+            seed,
+            slo_us: 1_000_000,
+            in_flight: 4_096,
+            metrics: None,
+        };
+        wait(&mut client.start(&asked)?)?;
+        let p95_us = typical(&client.told(&asked)?.intervals);
+        let p95_us = p95_us.context("memcached alone did not answer 95 of 100 requests")?;
+        Ok(Self { all_cores, p95_us })
+    }
+}
+
 fn rates(all_cores: f64, share: f64) -> (f64, f64) {
     let most = all_cores * share;
     (most * LEAST, most)
 }
 
-fn slo(alone_p95_us: u64) -> u64 {
+/// The limit that follows from the p95 of memcached alone.
+pub(crate) fn slo(alone_p95_us: u64) -> u64 {
     (alone_p95_us as f64 * SLO).ceil() as u64
 }
 
@@ -127,13 +156,18 @@ fn sizes(programs: &Programs, wanted: Duration, folder: &Path, seed: u64) -> Res
     let folder = folder.join("work");
     let mut took = Vec::new();
     for job in jobs::make(programs, TRY, &folder, seed)? {
-        interrupt::check()?;
-        let before = children()?;
-        job.command().captured()?;
-        took.push(children()?.saturating_sub(before));
+        took.push(cpu_time(&job)?);
     }
     let _ = std::fs::remove_dir_all(&folder);
     Ok(scaled(&took, wanted))
+}
+
+/// CPU time of a whole job, run here and now.
+pub(crate) fn cpu_time(job: &Job) -> Result<Duration> {
+    interrupt::check()?;
+    let before = children()?;
+    job.command().captured()?;
+    Ok(children()?.saturating_sub(before))
 }
 
 /// Of all children that were waited for.

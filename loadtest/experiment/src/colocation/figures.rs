@@ -97,7 +97,8 @@ pub fn of(rounds: &[Round], way: Way, interval_s: Option<f64>) -> Option<Figures
     })
 }
 
-fn typical_p95_ms(intervals: &[&Interval]) -> f64 {
+/// The upper median of their p95.
+pub(crate) fn typical_p95_ms(intervals: &[&Interval]) -> f64 {
     let p95 = |one: &&Interval| {
         one.latency
             .p95_us
@@ -108,7 +109,8 @@ fn typical_p95_ms(intervals: &[&Interval]) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn served_qps(intervals: Vec<&Interval>) -> f64 {
+/// Requests that were answered, a second.
+pub(crate) fn served_qps(intervals: Vec<&Interval>) -> f64 {
     let sum = |of: fn(&Interval) -> f64| intervals.iter().map(|one| of(one)).sum::<f64>();
     sum(|one| one.achieved_qps * one.length_s) / sum(|one| one.length_s)
 }

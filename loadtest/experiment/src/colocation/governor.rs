@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_memcached_load::page::METRIC;
-use weir_memcached_load::server::libraries;
 
 use super::batch::Ended;
 use super::jobs::Job;
@@ -72,12 +71,18 @@ impl Jobs {
             Some(core) => place.cgroups.keep_on(governor.pid(), &[core].into())?,
             None => place.cgroups.keep(governor.pid())?,
         }
-        Ok(Self {
+        Ok(Self::of(governor, place.jobs.len()))
+    }
+
+    /// Those of a governor that has so many.
+    #[must_use]
+    pub fn of(governor: Governor, count: usize) -> Self {
+        Self {
             governor,
-            count: place.jobs.len(),
+            count,
             next: Duration::ZERO,
             ended: Vec::new(),
-        })
+        }
     }
 
     /// Sees which jobs have ended, some times a second. `now` is from the round's start.
@@ -159,7 +164,8 @@ fn configuration(way: Way, place: &Place<'_>) -> Value {
     })
 }
 
-fn job(job: &Job) -> Value {
+/// A job as a governor's configuration has it.
+pub(crate) fn job(job: &Job) -> Value {
     let mut written = json!({
         "name": job.name,
         "queue": job.queue,
@@ -167,7 +173,7 @@ fn job(job: &Job) -> Value {
         "command": job.line,
         "directory": job.folder,
     });
-    if let Some(libraries) = libraries(Path::new(&job.line[0])) {
+    if let Some(libraries) = job.libraries() {
         written["environment"] = json!({ "LD_LIBRARY_PATH": libraries });
     }
     written

@@ -2,9 +2,11 @@
 //! The batch jobs: three programs, a queue each.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 use serde::Serialize;
+use weir_memcached_load::server::libraries;
 
 use crate::colocation::material::{text, video};
 use crate::colocation::programs::Programs;
@@ -55,24 +57,23 @@ pub fn make(programs: &Programs, sizes: Sizes, folder: &Path, seed: u64) -> Resu
 
 /// One thread, whatever there is: the short queue.
 fn stress_ng(programs: &Programs, operations: u64, folder: &Path) -> Job {
+    let fft = ["--cpu", THREADS, "--cpu-method", "fft", "--cpu-ops"];
+    stress(programs, &fft, operations, folder)
+}
+
+/// One of stress-ng's stressors: its flags, of which the last is told how many operations.
+pub(crate) fn stress(programs: &Programs, flags: &[&str], operations: u64, folder: &Path) -> Job {
     let operations = operations.to_string();
     job(
         ("stress-ng", "short", 1),
         &programs.stress_ng,
-        &[
-            "--cpu",
-            THREADS,
-            "--cpu-method",
-            "fft",
-            "--cpu-ops",
-            &operations,
-        ],
+        &[flags, &[&*operations]].concat(),
         folder,
     )
 }
 
 /// Two threads gain something: frames wait for one another.
-fn x264(programs: &Programs, folder: &Path) -> Job {
+pub(crate) fn x264(programs: &Programs, folder: &Path) -> Job {
     job(
         ("x264", "medium", 2),
         &programs.x264,
@@ -91,7 +92,7 @@ fn x264(programs: &Programs, folder: &Path) -> Job {
 }
 
 /// Parts of 1 MiB that know nothing of one another: it scales.
-fn zstd(programs: &Programs, folder: &Path) -> Job {
+pub(crate) fn zstd(programs: &Programs, folder: &Path) -> Job {
     let threads = format!("--threads={THREADS}");
     job(
         ("zstd", "long", 2),
@@ -124,14 +125,24 @@ fn job(
 impl Job {
     /// The command, with its threads filled in.
     #[must_use]
-    pub fn command(&self) -> std::process::Command {
+    pub fn command(&self) -> Command {
         let threads = self.threads.to_string();
-        let mut command = crate::colocation::programs::command(Path::new(&self.line[0]));
+        let mut command = Command::new(&self.line[0]);
+        if let Some(libraries) = self.libraries() {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
         let arguments = self.line[1..].iter();
         command
             .args(arguments.map(|argument| argument.replace(THREADS, &threads)))
             .current_dir(&self.folder);
         command
+    }
+
+    /// Those that were unpacked beside its program, which another one may start.
+    #[must_use]
+    pub fn libraries(&self) -> Option<PathBuf> {
+        let mut words = self.line.iter();
+        words.find_map(|word| libraries(Path::new(word)))
     }
 }
 

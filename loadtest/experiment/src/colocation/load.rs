@@ -2,6 +2,7 @@
 //! The load client as a process, and what it tells.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,7 +63,7 @@ pub struct Asked {
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Started(serde::de::IgnoredAny),
+    Started { unix_ms: u64 },
     Interval(Figures),
     Total(Summary),
 }
@@ -74,6 +75,15 @@ pub struct Told {
     pub intervals: Vec<Figures>,
     /// Of all of them.
     pub total: Summary,
+}
+
+/// What was seen of a load that goes on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SoFar {
+    /// When it began, in milliseconds since 1970; none: it has not.
+    pub began_ms: Option<u64>,
+    /// Those that are over.
+    pub intervals: Vec<Figures>,
 }
 
 impl Client {
@@ -151,6 +161,19 @@ impl Client {
         read(&file).with_context(|| file.display().to_string())
     }
 
+    /// What a load that goes on has told until now; nothing before it has begun.
+    ///
+    /// # Errors
+    /// Its figures cannot be read.
+    pub fn so_far(&self, asked: &Asked) -> Result<SoFar> {
+        let file = self.lines(asked);
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            text => text.with_context(|| file.display().to_string())?,
+        };
+        so_far(&text).with_context(|| file.display().to_string())
+    }
+
     fn lines(&self, asked: &Asked) -> PathBuf {
         self.folder.join(format!("{}.jsonl", asked.name))
     }
@@ -160,12 +183,28 @@ fn read(file: &Path) -> Result<Told> {
     let mut intervals = Vec::new();
     for line in fs::read_to_string(file)?.lines() {
         match serde_json::from_str(line)? {
-            Line::Started(_) => {}
+            Line::Started { .. } => {}
             Line::Interval(figures) => intervals.push(figures),
             Line::Total(total) => return Ok(Told { intervals, total }),
         }
     }
     bail!("the load has not told its end")
+}
+
+/// The last line may be half there.
+fn so_far(text: &str) -> Result<SoFar> {
+    let mut found = SoFar::default();
+    for line in text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+    {
+        match serde_json::from_str(line)? {
+            Line::Started { unix_ms } => found.began_ms = Some(unix_ms),
+            Line::Interval(figures) => found.intervals.push(figures),
+            Line::Total(_) => {}
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -178,5 +217,14 @@ mod tests {
         let file = folder.path().join("light.jsonl");
         fs::write(&file, "{\"started\":{\"unix_ms\":1,\"seed\":1}}\n").unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("not told"));
+    }
+
+    #[test]
+    fn of_a_load_that_goes_on_whole_lines_are_read() {
+        let started = "{\"started\":{\"unix_ms\":7,\"seed\":1}}\n";
+        let found = so_far(&format!("{started}{{\"interval\":{{\"inter")).unwrap();
+        assert_eq!((found.began_ms, found.intervals), (Some(7), vec![]));
+        assert_eq!(so_far("").unwrap(), SoFar::default());
+        assert!(so_far("{}\n").is_err());
     }
 }

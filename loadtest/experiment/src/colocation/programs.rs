@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The programs that run, and how one is started with the libraries that were unpacked beside it.
+//! The programs that run.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use weir_memcached_load::server::libraries;
+use std::path::PathBuf;
 
 /// Absolute paths.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,14 +25,4 @@ pub struct Programs {
     /// weir-governor
     #[arg(long, value_name = "FILE")]
     pub governor: PathBuf,
-}
-
-/// A command that finds its libraries.
-#[must_use]
-pub fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    if let Some(libraries) = libraries(program) {
-        command.env("LD_LIBRARY_PATH", libraries);
-    }
-    command
 }

@@ -234,7 +234,7 @@ fn has_ended(process: &mut Started) -> Result<bool> {
 }
 
 /// A port that is free now. It can be taken before its program listens.
-fn free_port() -> Result<SocketAddr> {
+pub(crate) fn free_port() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(listener.local_addr()?)
 }
