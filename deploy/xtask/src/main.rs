@@ -47,7 +47,7 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-const FLAGS: &str = "Experiments are bench, colocation, demo, document-001, faults, fleet, load, scan, search, shared-node and soak: \
+const FLAGS: &str = "Experiments are bench, colocation, demo, document-001, faults, fleet, load, scan, search, shared-node, soak and static-plan: \
                      `--help` after the name of one shows its flags.";
 
 /// Developer commands of Weir.
@@ -89,6 +89,8 @@ enum Command {
     Fleet(experiment::Flags),
     /// Look whether anything grows while hosts, keys, tables, VMs and callers come and go
     Soak(experiment::Flags),
+    /// Play a written plan of three nodes on memcached and six jobs, a governor each; needs root and cgroups
+    StaticPlan(experiment::Flags),
     /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Run an API server of Kubernetes on this machine, without nodes
@@ -150,6 +152,10 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Fleet(own) => experiment::run(&workspace, "fleet", &own, experiment::fleet),
         Command::Soak(own) => experiment::run(&workspace, "soak", &own, experiment::soak),
+        // The same programs.
+        Command::StaticPlan(own) => {
+            experiment::run(&workspace, "static-plan", &own, experiment::colocation)
+        }
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Kube(args) => kube::run(&workspace, &args),
         Command::Load(own) => experiment::run(&workspace, "load", &own, experiment::load),

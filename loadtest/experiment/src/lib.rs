@@ -34,6 +34,7 @@ pub mod search;
 pub mod shared_node;
 pub mod sidecar;
 pub mod soak;
+pub mod static_plan;
 pub mod variant;
 pub mod verdict;
 mod watched;

@@ -21,6 +21,7 @@ use weir_experiment::scan::Scan;
 use weir_experiment::search::Search;
 use weir_experiment::shared_node::{SharedNode, batch};
 use weir_experiment::soak::Soak;
+use weir_experiment::static_plan::StaticPlan;
 use weir_stage::exit;
 
 /// Experiments on real processes; `cargo xtask` builds what they need and calls them.
@@ -52,6 +53,8 @@ enum Command {
     SharedNode(Line<SharedNode>),
     /// The growth of every part while hosts, keys, tables, VMs and callers come and go
     Soak(Line<Soak>),
+    /// memcached and six jobs by a written plan of three nodes, a governor each, four ways
+    StaticPlan(Line<StaticPlan>),
     /// Look at the flags of an experiment and say what needs no programs
     #[command(hide = true)]
     Ask {
@@ -94,6 +97,7 @@ fn start(command: Command, course: Course) -> Result<()> {
         Command::Search(line) => driver::run(line, course),
         Command::SharedNode(line) => driver::run(line, course),
         Command::Soak(line) => driver::run(line, course),
+        Command::StaticPlan(line) => driver::run(line, course),
         Command::Ask { line } => start(without_given(line), Course::Asked),
         Command::BenchHosts(hosts) => hosts.play(),
         Command::BenchPicker(picker) => picker.play(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The smallest real rounds, on real programs and cgroups.
+//! The smallest real rounds, on real programs and cgroups, of `colocation` and of `static-plan`.
 //!
 //! Where a program cannot be had (`WEIR_MEMCACHED`, `WEIR_STRESS_NG`, `WEIR_X264`, `WEIR_ZSTD`, `WEIR_BIN_DIR`, which
 //! `cargo xtask test` sets) or no cgroup can be made, the tests are reported as ignored.
@@ -21,6 +21,8 @@ use weir_experiment::colocation::programs::Programs;
 use weir_experiment::colocation::rounds::{self, Round, Setting, Which};
 use weir_experiment::colocation::samples::Sample;
 use weir_experiment::colocation::way::Way;
+use weir_experiment::static_plan::figures::{ran_once, waits};
+use weir_experiment::static_plan::{self, verdict};
 use weir_needs::{Lacking, Need, program, provided, skip_test};
 
 /// Of cgroups.
@@ -44,6 +46,14 @@ const SCENARIOS: &[Scenario] = &[
     (
         "a_job_that_fails_is_named_and_nothing_is_left_behind",
         a_job_that_fails_is_named_and_nothing_is_left_behind,
+    ),
+    (
+        "a_written_plan_is_played_once_and_in_its_order_across_nodes",
+        a_written_plan_is_played_once_and_in_its_order_across_nodes,
+    ),
+    (
+        "a_job_of_a_written_plan_that_fails_is_told_and_those_after_it_run",
+        a_job_of_a_written_plan_that_fails_is_told_and_those_after_it_run,
     ),
     (
         "who_is_kept_on_a_core_is_there_alone_with_what_it_starts",
@@ -127,7 +137,8 @@ fn run(programs: &Programs, way: Way, folder: &Path) -> Result<Round> {
 
 /// No cgroup of this process' rounds stands, and no process runs in the folder.
 fn nothing_is_left(folder: &Path) -> Result<()> {
-    let standing = cgroups::standing(NAME);
+    let mut standing = cgroups::standing(NAME);
+    standing.extend(cgroups::standing(static_plan::rounds::NAME));
     ensure!(standing.is_empty(), "{standing:?} still stand");
     for process in fs::read_dir("/proc")?.flatten() {
         if let Ok(place) = fs::read_link(process.path().join("cwd")) {
@@ -219,6 +230,79 @@ fn a_job_that_fails_is_named_and_nothing_is_left_behind(programs: &Programs) -> 
     let refused = run(&programs, Way::NoGovernor, folder.path()).err();
     let refused = refused.context("a failed job makes a round")?.to_string();
     ensure!(refused.contains("x264 ended with Some(1)"), "{refused}");
+    nothing_is_left(folder.path())
+}
+
+/// Some hundred requests a second, and jobs of tenths of a second.
+fn play(
+    programs: &Programs,
+    way: static_plan::way::Way,
+    folder: &Path,
+) -> Result<static_plan::rounds::Round> {
+    let plan = static_plan::plan::Plan::QUICK;
+    let found = static_plan::calibration::Calibration {
+        all_cores: 1_000.0,
+        alone_p95_us: 200_000,
+        slo_us: 1_000_000,
+        sizes: [32, 1_000_000, 60, 1_500, 1_500, 4_000],
+    };
+    let jobs = static_plan::jobs::make(programs, &found.sizes, &folder.join("work"), 1)?;
+    let setting = static_plan::rounds::Setting {
+        programs,
+        plan: &plan,
+        found: &found,
+        jobs: &jobs,
+    };
+    static_plan::rounds::run(&setting, way, (0, 1), &folder.join("round"))
+}
+
+fn a_written_plan_is_played_once_and_in_its_order_across_nodes(programs: &Programs) -> Result<()> {
+    use static_plan::way::Way;
+    for (way, across) in [(Way::Across, 2), (Way::Apart, 2), (Way::AtOnce, 0)] {
+        let folder = TempDir::new()?;
+        let round = play(programs, way, folder.path())?;
+        let steps = way.steps();
+        ensure!(
+            steps.iter().all(|step| ran_once(&round, step)),
+            "{:?}",
+            round.courses
+        );
+        let waits = waits(&round);
+        ensure!(waits.iter().all(|wait| wait.kept), "{:?}", round.courses);
+        ensure!(waits.iter().filter(|wait| wait.across).count() == across);
+        let failed = verdict::verdicts(std::slice::from_ref(&round));
+        ensure!(!failed.iter().any(|one| one.fails()), "{failed:?}");
+        // The round itself sees that memcached's cores are put back; here, that they were taken away.
+        let timeline = folder.path().join("round/two/jobs/timeline.jsonl");
+        let timeline = fs::read_to_string(timeline)?;
+        ensure!(timeline.contains(r#""service":{"cores":"0""#), "{timeline}");
+        let answered = |one: &weir_memcached_load::interval::Figures| {
+            one.counts.due > 0 && one.counts.answered == one.counts.due
+        };
+        ensure!(
+            !round.intervals.is_empty() && round.intervals.iter().all(answered),
+            "{:?}",
+            round.intervals
+        );
+        nothing_is_left(folder.path())?;
+    }
+    Ok(())
+}
+
+fn a_job_of_a_written_plan_that_fails_is_told_and_those_after_it_run(
+    programs: &Programs,
+) -> Result<()> {
+    let folder = TempDir::new()?;
+    let programs = Programs {
+        x264: PathBuf::from("/bin/false"),
+        ..programs.clone()
+    };
+    let round = play(&programs, static_plan::way::Way::Across, folder.path())?;
+    let verdicts = verdict::verdicts(&[round]);
+    ensure!(
+        verdicts[0].fails() && verdicts[0].claim.ends_with("5 of 6"),
+        "{verdicts:?}"
+    );
     nothing_is_left(folder.path())
 }
 
