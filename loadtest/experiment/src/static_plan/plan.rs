@@ -33,6 +33,6 @@ impl Plan {
         scale: 0.01,
         calibrate: Duration::from_secs(1),
         interval: Duration::from_millis(500),
-        patience: Duration::from_secs(120),
+        patience: Duration::from_secs(300),
     };
 }
