@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask probe`: compiles the part of the governor that runs in the kernel.
+//! `cargo xtask probe`: compiles the parts of the governor that run in the kernel.
 //!
-//! The object is committed, because few who build Weir have a compiler for eBPF. It carries the sum of its source,
+//! The objects are committed, because few who build Weir have a compiler for eBPF. Each carries the sum of its source,
 //! so that one that is out of date is seen without a compiler too.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,9 +16,11 @@ use weir_stage::command::Run;
 
 use crate::workspace::Workspace;
 
-const FOLDER: &str = "node-governor/uprobe/src";
-const SOURCE: &str = "probe.bpf.c";
-const OBJECT: &str = "probe.bpf.o";
+/// Each is `NAME.bpf.c`, and its object `NAME.bpf.o` beside it.
+const PARTS: [(&str, &str); 2] = [
+    ("node-governor/uprobe/src", "probe"),
+    ("node-governor/src/apply/network", "egress"),
+];
 /// Another version makes other instructions of the same source, and could not be compared.
 const COMPILER: &str = "clang version 14.";
 const NO_COMPILER: &str = "no clang 14: `apt-get install clang-14 llvm-14`, or name one in CLANG";
@@ -27,16 +29,16 @@ const MARK: &str = "source sha256 ";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing: fail where the committed object is not what its source makes, or where that cannot be told
+    /// Write nothing: fail where a committed object is not what its source makes, or where that cannot be told
     #[arg(long)]
     check: bool,
 }
 
 /// What a check was able to compare.
 pub(crate) enum Checked {
-    /// The object with one made anew.
+    /// The objects with those made anew.
     Object,
-    /// The sum of the source only: there is no compiler.
+    /// The sums of the sources only: there is no compiler.
     Source,
 }
 
@@ -44,41 +46,104 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.check {
         return match check(workspace)? {
             Checked::Object => Ok(()),
-            Checked::Source => bail!("only the sum of its source was compared: {NO_COMPILER}"),
+            Checked::Source => bail!("only the sums of the sources were compared: {NO_COMPILER}"),
         };
     }
-    let folder = workspace.root.join(FOLDER);
-    let object = compile(&folder, &compiler()?)?;
-    fs::write(folder.join(OBJECT), &object)?;
-    println!("probe: {FOLDER}/{OBJECT}: {} bytes", object.len());
+    let compiler = compiler()?;
+    for (folder, name) in PARTS {
+        let part = Part::of(workspace, folder, name);
+        let object = part.compile(&compiler)?;
+        fs::write(part.folder.join(&part.object), &object)?;
+        println!("probe: {folder}/{}: {} bytes", part.object, object.len());
+    }
     Ok(())
 }
 
-/// That the committed object is what its source makes.
+/// That the committed objects are what their sources make.
 pub(crate) fn check(workspace: &Workspace) -> Result<Checked> {
-    let folder = workspace.root.join(FOLDER);
-    let committed = fs::read(folder.join(OBJECT))?;
-    let sum = sum(&folder)?;
-    let wanted = format!("{MARK}{sum}");
-    let renew = "renew it with `cargo xtask probe`";
-    let holds = |object: &[u8]| {
+    let compiler = compiler().ok();
+    for (folder, name) in PARTS {
+        Part::of(workspace, folder, name).check(compiler.as_deref())?;
+    }
+    Ok(match compiler {
+        Some(_) => Checked::Object,
+        None => Checked::Source,
+    })
+}
+
+/// One that runs in the kernel.
+struct Part {
+    folder: PathBuf,
+    source: String,
+    object: String,
+}
+
+impl Part {
+    fn of(workspace: &Workspace, folder: &str, name: &str) -> Self {
+        Self {
+            folder: workspace.root.join(folder),
+            source: format!("{name}.bpf.c"),
+            object: format!("{name}.bpf.o"),
+        }
+    }
+
+    fn check(&self, compiler: Option<&OsStr>) -> Result<()> {
+        let (source, object) = (&self.source, self.folder.join(&self.object));
+        let committed = fs::read(&object)?;
+        let sum = self.sum()?;
+        let wanted = format!("{MARK}{sum}");
+        let renew = "renew it with `cargo xtask probe`";
+        let holds = |object: &[u8]| {
+            object
+                .windows(wanted.len())
+                .any(|bytes| bytes == wanted.as_bytes())
+        };
+        ensure!(
+            holds(&committed),
+            "{} was made of another {source}: {renew}",
+            object.display()
+        );
+        let Some(compiler) = compiler else {
+            return Ok(());
+        };
+        let made = self.compile(compiler)?;
+        ensure!(
+            made == committed,
+            "{} is not what {source} makes: {renew}",
+            object.display()
+        );
+        Ok(())
+    }
+
+    fn sum(&self) -> Result<String> {
+        let source = fs::read(self.folder.join(&self.source))?;
+        let sum = Sha256::digest(&source);
+        Ok(sum.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn compile(&self, compiler: &OsStr) -> Result<Vec<u8>> {
+        let made = env::temp_dir().join(format!("weir-probe-{}.o", std::process::id()));
+        let built = Command::new(compiler)
+            .current_dir(&self.folder)
+            // 64-bit atomics that return what was there: Linux 5.12.
+            .args(["-target", "bpf", "-mcpu=v3", "-O2"])
+            // The kernel's types, for fields that are not where they were in another kernel; no paths of this machine.
+            .args(["-g", "-fdebug-compilation-dir=."])
+            .args(["-Wall", "-Wextra", "-Werror"])
+            .arg(format!("-DSOURCE=\"{MARK}{}\"", self.sum()?))
+            .args(["-c", &self.source, "-o"])
+            .arg(&made)
+            .shown();
+        let object = built.and_then(|()| {
+            Command::new(strip(compiler)?)
+                .arg("-g")
+                .arg(&made)
+                .shown()?;
+            Ok(fs::read(&made)?)
+        });
+        let _ = fs::remove_file(&made);
         object
-            .windows(wanted.len())
-            .any(|bytes| bytes == wanted.as_bytes())
-    };
-    ensure!(
-        holds(&committed),
-        "{FOLDER}/{OBJECT} was made of another {SOURCE}: {renew}"
-    );
-    let Ok(compiler) = compiler() else {
-        return Ok(Checked::Source);
-    };
-    let made = compile(&folder, &compiler)?;
-    ensure!(
-        made == committed,
-        "{FOLDER}/{OBJECT} is not what {SOURCE} makes: {renew}"
-    );
-    Ok(Checked::Object)
+    }
 }
 
 /// `CLANG`, or what Debian's package installs.
@@ -90,36 +155,6 @@ fn compiler() -> Result<OsString> {
         version.is_ok_and(|version| version.contains(COMPILER))
     });
     found.context(NO_COMPILER)
-}
-
-fn sum(folder: &Path) -> Result<String> {
-    let source = fs::read(folder.join(SOURCE))?;
-    let sum = Sha256::digest(&source);
-    Ok(sum.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn compile(folder: &Path, compiler: &OsStr) -> Result<Vec<u8>> {
-    let made = env::temp_dir().join(format!("weir-probe-{}.o", std::process::id()));
-    let built = Command::new(compiler)
-        .current_dir(folder)
-        // 64-bit atomics that return what was there: Linux 5.12.
-        .args(["-target", "bpf", "-mcpu=v3", "-O2"])
-        // The kernel's types, for fields that are not where they were in another kernel; no paths of this machine.
-        .args(["-g", "-fdebug-compilation-dir=."])
-        .args(["-Wall", "-Wextra", "-Werror"])
-        .arg(format!("-DSOURCE=\"{MARK}{}\"", sum(folder)?))
-        .args(["-c", SOURCE, "-o"])
-        .arg(&made)
-        .shown();
-    let object = built.and_then(|()| {
-        Command::new(strip(compiler)?)
-            .arg("-g")
-            .arg(&made)
-            .shown()?;
-        Ok(fs::read(&made)?)
-    });
-    let _ = fs::remove_file(&made);
-    object
 }
 
 /// Of the same version, beside the compiler.
