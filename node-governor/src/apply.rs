@@ -13,6 +13,7 @@ mod domain;
 pub mod found;
 pub mod groups;
 mod heat;
+pub mod network;
 pub mod shares;
 
 use std::path::PathBuf;

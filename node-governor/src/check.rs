@@ -6,9 +6,11 @@ use std::fmt::Write;
 use crate::apply::Driver;
 use crate::apply::cpufreq::Files;
 use crate::apply::groups::Groups;
+use crate::apply::network;
 use crate::config::show_range;
 use crate::root::{Root, line};
 use crate::sense::energy::Zone;
+use crate::sense::power::made_for;
 
 /// What was found.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub fn report(root: &Root) -> Report {
     let divides = report.groups(root);
     let has_cpufreq = report.cores(root, divides);
     report.energy(root);
+    report.shared(root);
     report.uprobes();
     let verdict = match (report.can_govern, has_cpufreq) {
         (true, true) => "cores can be governed",
@@ -132,6 +135,9 @@ impl Report {
             let text = format!("{} in {}", zone.name, zone.path.display());
             self.say("energy", text);
         }
+        if let Some(watts) = made_for(&zones) {
+            self.say("energy", format!("packages are made for {watts} W"));
+        }
         for (path, error) in &refused {
             self.say("energy", format!("not read: {}: {error}", path.display()));
         }
@@ -144,6 +150,23 @@ impl Report {
         if line(&root.path("proc/stat")).is_err() {
             self.missing("proc/stat: how busy cores are is not known");
         }
+    }
+
+    /// What a service and jobs share beside cores.
+    fn shared(&mut self, root: &Root) {
+        match network::program() {
+            Ok(version) => self.say(
+                "network",
+                format!("{version}; whether the kernel has HTB is seen at the start of run"),
+            ),
+            Err(error) => self.say("network", format!("what jobs send is left alone: {error}")),
+        }
+        let mounted = root.path("sys/fs/resctrl/schemata").exists();
+        let caches = match mounted {
+            true => "resctrl is mounted; no policy goes by it",
+            false => "no resctrl is mounted; no policy goes by it",
+        };
+        self.say("caches", caches);
     }
 
     fn uprobes(&mut self) {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shares::Division;
-pub use shares::{Service, Shares};
+pub use shares::{Network, Service, Shares};
 pub use weir_settings::{Error, show_duration};
 
 use crate::apply::Driver;

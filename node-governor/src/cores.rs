@@ -6,7 +6,7 @@
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
 //!                        ├ latency_slack  as many cores for the service as its latency needs
 //!                        ├ parties        one resource at a time, cores, frequency, memory, disk, by its latency
-//!                        └ heracles       jobs have one core more at a time while the service has slack
+//!                        └ heracles       jobs have one core more at a time while the service has slack; what network and power leave
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
 //! two owners (but in a static plan that says so), and a job that was started is run or paused until it ends.
@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use core_set::Cores;
 
 use crate::jobs::{Job, State};
-use crate::sensed::Nanos;
+use crate::sensed::{Nanos, Resources};
 
 /// What was seen of the service, its host and the jobs in one tick.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +47,8 @@ pub struct Seen {
     /// Jobs of other nodes that jobs here wait for, in the plan's order: whether each has ended, none while that is
     /// not known. A missing one is not known.
     pub elsewhere: Vec<Option<bool>>,
+    /// What the service and the jobs share beside cores.
+    pub resources: Resources,
 }
 
 impl Seen {
@@ -78,6 +80,8 @@ pub struct CorePlan {
     pub speed: Option<f64>,
     /// One for each job, in their order.
     pub jobs: Vec<JobPlan>,
+    /// What all jobs together may have beside cores.
+    pub ceilings: Ceilings,
     /// Why the service has these cores.
     pub reason: Reason,
 }
@@ -93,6 +97,15 @@ pub struct JobPlan {
     pub threads: u32,
     /// What it may have beside cores.
     pub limits: Limits,
+}
+
+/// What all jobs together may have of what they share with the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ceilings {
+    /// Bits a second that they may send by the interface of the configuration. None: it is no matter of this plan.
+    pub egress: Option<u64>,
+    /// Their cores shall be at most so fast, as in [`CorePlan::speed`]. None: it is no matter of this plan.
+    pub speed: Option<f64>,
 }
 
 /// What a job may have of the node's memory and disk.

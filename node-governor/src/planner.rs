@@ -2,10 +2,10 @@
 //! From what was sensed to what each core shall do and who has it. Pure.
 //!
 //! ```text
-//!  Sensed ──> pressure ──> cores (who has which) ──> frequency (how fast) ──> raise ──> Plan
+//!  Sensed ──> pressure ──> cores (who has which) ──> frequency (how fast) ──> raise ──> lower ──> Plan
 //! ```
 //! One plan a tick, so that the two policies cannot work against each other: frequency is chosen last, knowing
-//! whose core it is, and can only be raised by what comes after.
+//! whose core it is; after it the service's cores can only be raised, and jobs' only be lowered.
 
 use std::time::Duration;
 
@@ -82,6 +82,7 @@ impl Planner {
                 pressed: plan.pressed,
                 jobs: sensed.jobs.clone(),
                 elsewhere: sensed.elsewhere.clone(),
+                resources: sensed.resources,
             })
         });
         let Some(frequency) = &mut self.frequency else {
@@ -98,6 +99,21 @@ impl Planner {
             }) => raise(&self.node, &mut plan.cores, Some(service), *speed),
             None if plan.pressed => raise(&self.node, &mut plan.cores, None, 1.0),
             _ => {}
+        }
+        if let Some(shares) = &plan.shares
+            && let Some(speed) = shares.ceilings.speed
+        {
+            lower(&self.node, &mut plan.cores, shares, speed);
+        }
+    }
+}
+
+/// Jobs' cores are at most so fast.
+fn lower(node: &Node, settings: &mut [Setting], shares: &CorePlan, speed: f64) {
+    for (core, setting) in node.cores.iter().zip(settings) {
+        if shares.jobs.iter().any(|job| job.cores.has(core.number)) {
+            let most = Frequency::Share(speed).on(&core.range);
+            setting.frequency = setting.frequency.min(most);
         }
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts back what a governor has left that was killed: who had which cores, what was frozen, and frequencies.
+//! Puts back what a governor has left that was killed: who had which cores, what was frozen, what jobs may send, and
+//! frequencies.
 
 use std::path::Path;
 
-use crate::apply::{self, shares};
+use crate::apply::{self, network, shares};
 use crate::root::Root;
 use crate::state::{self, Held};
 
@@ -16,15 +17,16 @@ pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> 
 /// The same for who holds the directory.
 pub(crate) fn of(root: &Root, held: &Held) -> Vec<String> {
     let mut left = Vec::new();
+    let show = |(name, error): (String, std::io::Error)| format!("{name}: {error}");
+    // Each whatever became of the others.
     match shares::restore(root, held) {
-        Ok(errors) => left.extend(
-            errors
-                .iter()
-                .map(|(name, error)| format!("{name}: {error}")),
-        ),
+        Ok(errors) => left.extend(errors.into_iter().map(show)),
         Err(error) => left.push(error.to_string()),
     }
-    // Whatever became of the others.
+    match network::restore(root, held) {
+        Ok(errors) => left.extend(errors.into_iter().map(show)),
+        Err(error) => left.push(error.to_string()),
+    }
     match apply::restore(root, held) {
         Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
         Err(error) => left.push(error.to_string()),

@@ -24,6 +24,7 @@ use crate::root::Root;
 use crate::sense::energy::{Zone, packages};
 use crate::sense::mesh::Link;
 use crate::sense::peers::Peers;
+use crate::sense::power::{Power, made_for, slowest};
 use crate::sense::service::ServiceClock;
 use crate::sense::{Measured, Sense, now};
 use crate::sensed::{Core, Nanos, Sensed};
@@ -41,6 +42,9 @@ pub struct Governor {
     sense: Sense,
     planner: Planner,
     zones: Vec<Zone>,
+    power: Power,
+    /// Of the kernel's files.
+    root: Root,
     attribution: Attribution,
     /// What RAPL had counted when energy was attributed last.
     attributed: Option<f64>,
@@ -67,10 +71,20 @@ type Division = (
 );
 
 /// How cores are divided, if they are.
-fn divide(config: &Config, root: &Root, held: &Held) -> anyhow::Result<Division> {
-    let Some(written) = &config.shares else {
+fn divide(
+    config: &mut Config,
+    zones: &[Zone],
+    root: &Root,
+    held: &Held,
+) -> anyhow::Result<Division> {
+    let Some(written) = &mut config.shares else {
         return Ok((None, None, None));
     };
+    if let Some(power) = written.division.power() {
+        packages(zones).context("core_policy.heracles.guaranteed: no RAPL: what the packages draw is not known; leave it out, or see weir-governor check")?;
+        power.watts = power.watts.or_else(|| made_for(zones));
+        power.watts.context("core_policy.heracles.tdp: required, for powercap does not say what the packages are made for")?;
+    }
     let machine = root.online()?;
     let policy = written.policy(&machine)?;
     let shown = SharesBook {
@@ -85,7 +99,7 @@ fn divide(config: &Config, root: &Root, held: &Held) -> anyhow::Result<Division>
 impl Governor {
     /// Finds out what the machine has, refuses what it has not, and takes what is governed: in this order, so that
     /// nothing is changed before everything is known to be good.
-    pub fn start(config: Config, root: &Root) -> anyhow::Result<Governor> {
+    pub fn start(mut config: Config, root: &Root) -> anyhow::Result<Governor> {
         let held = Held::take(&config.state_directory, root)?;
         // Before anything can be refused: whoever was killed has left it, and this may be the only one to come.
         for error in restore::of(root, &held) {
@@ -103,12 +117,12 @@ impl Governor {
         let node = apply.as_ref().map(|apply| apply.node().clone());
         let node = node.unwrap_or_default();
         config.fits(&node)?;
-        let (cores, mut shares, shown) = divide(&config, root, &held)?;
-        let sense = Sense::open(&config, root, &node)?;
         let (zones, refused) = Zone::all(root);
         for (path, error) in refused {
             warn!(?path, %error, "energy is not counted there");
         }
+        let (cores, mut shares, shown) = divide(&mut config, &zones, root, &held)?;
+        let sense = Sense::open(&config, root, &node)?;
         let book = Shared::new(Book {
             shares: shown,
             energy: EnergyBook {
@@ -138,6 +152,8 @@ impl Governor {
             attributed: packages(&zones),
             planner: Planner::with(node, config.policy.as_ref(), cores, pressure, config.tick),
             zones,
+            power: Power::default(),
+            root: root.clone(),
             sensed,
             plan: Plan::default(),
             link: Link::default(),
@@ -209,11 +225,25 @@ impl Governor {
         }
         self.zones.iter_mut().for_each(Zone::read);
         let counted = packages(&self.zones);
+        self.share(now, counted);
         let last = std::mem::replace(&mut self.attributed, counted);
         let used = counted.zip(last).map(|(counted, last)| counted - last);
         self.attribution.close(&self.sensed, used);
         let ledger = self.attribution.ledger();
         self.book.lock().energy.ledger.clone_from(ledger);
+    }
+
+    /// What the service and the jobs share beside cores, where a plan goes by it.
+    fn share(&mut self, now: Nanos, counted: Option<f64>) {
+        let resources = &mut self.sensed.resources;
+        resources.watts = self.power.watts(now, counted);
+        let Some(plan) = &self.plan.shares else {
+            return;
+        };
+        resources.egress = self.shares.as_ref().and_then(|it| it.shares.egress());
+        if plan.ceilings.speed.is_some() {
+            resources.slowest = slowest(&self.root, &plan.service);
+        }
     }
 
     fn sense(&mut self, now: Nanos) {

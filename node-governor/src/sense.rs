@@ -16,6 +16,7 @@ mod measure;
 pub mod mesh;
 pub mod page;
 pub mod peers;
+pub mod power;
 pub mod promql;
 pub mod service;
 mod tail;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::jobs::State;
+use crate::node::Khz;
 
 /// Hot functions are told apart by numbers below this.
 pub const FUNCTIONS: usize = 16;
@@ -48,6 +49,19 @@ pub struct Sensed {
     pub jobs: Vec<State>,
     /// Jobs of other nodes that these wait for: whether each has ended; none while that is not known.
     pub elsewhere: Vec<Option<bool>>,
+    /// What the service and the jobs share beside cores.
+    pub resources: Resources,
+}
+
+/// What the service and the jobs share beside cores, as it was in the last second; none where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// Bits a second that others than jobs sent by the interface of the configuration.
+    pub egress: Option<f64>,
+    /// What all packages together drew.
+    pub watts: Option<f64>,
+    /// Of the service's cores, the frequency of the slowest.
+    pub slowest: Option<Khz>,
 }
 
 /// What weir-control says of the service's host.

@@ -102,6 +102,11 @@ impl Groups {
             .is_some_and(|(root, _)| can_write(root))
     }
 
+    /// Where version 2 is mounted.
+    pub fn v2(&self) -> Option<&Path> {
+        self.mounts.v2.as_deref()
+    }
+
     /// Cgroups of version 2 can have this.
     pub fn can_limit(&self, limit: Limit) -> bool {
         self.mounts.v2_with(limit.controller()).is_some()

@@ -15,6 +15,7 @@ use rustix::process::Pid;
 use tracing::{error, info};
 
 use super::groups::{Found, Groups};
+use super::network::{self, Network};
 use crate::config;
 use crate::cores::{CorePlan, Cores};
 use crate::jobs::State;
@@ -40,6 +41,9 @@ pub enum Error {
         "core_policy.parties: no cgroup v2 with the controller {0}; leave out the steps of it, or see weir-governor check"
     )]
     Limit(&'static str),
+    /// What jobs send cannot be limited.
+    #[error(transparent)]
+    Network(#[from] network::Error),
     /// The jobs cannot be taken up.
     #[error(transparent)]
     Jobs(#[from] runner::Error),
@@ -54,6 +58,7 @@ pub struct Shares {
     groups: Groups,
     service: Option<Service>,
     runner: Runner,
+    network: Option<Network>,
     remembered: Remembered<Found>,
     /// Of the jobs, what is remembered.
     version: Option<u64>,
@@ -76,6 +81,10 @@ impl Shares {
             return Err(Error::Limit(limit.controller()));
         }
         let remembered = held.remembered(FILE)?;
+        let who = (&config.batch, &*config.jobs);
+        let network = config.network.as_ref();
+        let network = network.map(|network| Network::find(network, who, &groups, root, held));
+        let network = network.transpose()?;
         let runner = Runner::open(
             config.jobs.clone(),
             config.batch.clone(),
@@ -88,6 +97,7 @@ impl Shares {
             service: config.service.clone().map(Service::new),
             groups,
             runner,
+            network,
             remembered,
             version: None,
             forgetful: false,
@@ -101,7 +111,11 @@ impl Shares {
         if let Some(service) = &mut self.service {
             service.look(&self.groups, now);
         }
-        Ok(self.remember()?)
+        self.remember()?;
+        if let Some(network) = &mut self.network {
+            network.take()?;
+        }
+        Ok(())
     }
 
     /// Those that are new.
@@ -148,6 +162,14 @@ impl Shares {
         self.version = None;
         let remembered = self.remember();
         self.remembers(remembered);
+        if let Some(network) = &mut self.network {
+            network.look(now);
+        }
+    }
+
+    /// Bits a second that others than jobs have sent of late, where that is measured.
+    pub fn egress(&self) -> Option<f64> {
+        self.network.as_ref()?.egress()
     }
 
     /// Remembers, before they are touched, those that have come since. Where that fails it is tried again when
@@ -213,6 +235,9 @@ impl Shares {
             // Last: the kernel may take its time to get memory back.
             self.runner.limit(&plan.jobs);
         }
+        if let (Some(network), Some(ceiling)) = (&mut self.network, plan.ceilings.egress) {
+            network.want(ceiling);
+        }
     }
 
     /// What was last written for the service.
@@ -228,7 +253,8 @@ impl Shares {
     /// Writes that failed.
     pub fn write_errors(&self) -> u64 {
         let service = self.service.as_ref().map_or(0, Service::write_errors);
-        service + self.runner.write_errors()
+        let network = self.network.as_ref().map_or(0, Network::write_errors);
+        service + network + self.runner.write_errors()
     }
 
     /// The service gets back what it had, before anything that may take time.
@@ -248,8 +274,10 @@ impl Shares {
             return 0;
         }
         self.let_go();
+        let network = self.network.as_mut().map_or(Vec::new(), Network::end);
         let jobs = usize::from(!stop(&mut self.runner));
-        let left = put_back(&mut self.remembered, &self.groups);
+        let mut left = put_back(&mut self.remembered, &self.groups);
+        left.extend(network);
         for (name, error) in &left {
             error!(name, %error, "not put back; try weir-governor restore");
         }

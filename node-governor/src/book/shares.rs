@@ -5,11 +5,11 @@ mod names;
 
 use std::time::Duration;
 
-use crate::cores::{CorePlan, Cores, Limits, Reason};
+use crate::cores::{Ceilings, CorePlan, Cores, Limits, Reason};
 use crate::jobs::State;
 use crate::jobs::runner::Facts;
 use crate::jobs::spec::Spec;
-use crate::sensed::{Nanos, Row, Sensed};
+use crate::sensed::{Nanos, Resources, Row, Sensed};
 pub use names::{STATES, queue_name, reason_name, state_name, state_named};
 
 /// Who has what, and how far the jobs are.
@@ -27,6 +27,10 @@ pub struct SharesBook {
     pub pressed: bool,
     /// Cores that the service uses; none where that is not known.
     pub cpu: Option<f64>,
+    /// What it shares with the jobs beside cores.
+    pub resources: Resources,
+    /// What of that the jobs may have, as planned.
+    pub ceilings: Ceilings,
     /// What the mesh said last.
     pub row: Option<Row>,
     /// Thousandths of a core that were reported to the mesh; none where nothing is.
@@ -147,6 +151,7 @@ impl SharesBook {
         self.pressed = pressed;
         self.cpu = sensed.service_cpu.filter(|cpu| cpu.is_finite());
         self.row = sensed.row;
+        (self.resources, self.ceilings) = (sensed.resources, plan.ceilings);
         self.last = Some(now);
     }
 

@@ -6,6 +6,7 @@ mod energy;
 mod jobs;
 mod mesh;
 mod names;
+mod network;
 mod policy;
 mod remote;
 mod shares;

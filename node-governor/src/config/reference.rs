@@ -23,7 +23,7 @@ const FILES: [&str; 19] = [
     "core_policy: { blocks: {} }\nservice: { cgroup: a }\njobs: [ { name: j, command: [/bin/true], directory: / }, { name: k, cgroup: b } ]\nbatch: {}",
     "core_policy: { latency_slack: {} }\nservice: { pid_file: /a }",
     "core_policy: { parties: {} }\nservice: { pid_file: /a }",
-    "core_policy: { heracles: {} }\nservice: { pid_file: /a }",
+    "core_policy: { heracles: {} }\nservice: { pid_file: /a }\nnetwork: { interface: eth0, link: 10 Gbit/s }",
     "core_policy: { blocks: {} }\nservice: { pid: 2 }",
     "core_policy: { static_plan: { node: n, nodes: [ { name: n, cores: 0-1, service: 0 }, { name: m, cores: 0, url: 'https://m:1' } ], authority: cert.pem, steps: [ { job: j, node: n, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]",
 ];

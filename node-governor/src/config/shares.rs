@@ -27,6 +27,8 @@ pub struct Shares {
     pub jobs: Vec<Spec>,
     /// What they share.
     pub batch: Batch,
+    /// By what they send; none: that is left alone.
+    pub network: Option<Network>,
     /// Where the division was written.
     pub(super) places: Places,
 }
@@ -40,6 +42,15 @@ pub enum Service {
     PidFile(PathBuf),
     /// The process with this number, and all that come from it.
     Pid(i32),
+}
+
+/// An interface that the service and the jobs send by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its name.
+    pub interface: String,
+    /// Bits a second that it can send.
+    pub link: u64,
 }
 
 /// The core policy as it was written.
@@ -164,6 +175,22 @@ impl Division {
             Self::LatencySlack(params) => params.measured = true,
             Self::Heracles(params) => params.measured = true,
             Self::Parties(_) | Self::StaticPlan(_) | Self::Blocks(_) => {}
+        }
+    }
+
+    /// How fast the service's cores shall be, and of how many watts, where the policy goes by power.
+    pub(crate) fn power(&mut self) -> Option<&mut heracles::power::Params> {
+        match self {
+            Self::Heracles(params) => params.power.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Where the policy says what jobs may send, the bits a second of the interface.
+    pub(super) fn link(&mut self) -> Option<&mut Option<u64>> {
+        match self {
+            Self::Heracles(params) => Some(&mut params.link),
+            _ => None,
         }
     }
 

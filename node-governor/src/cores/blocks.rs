@@ -153,6 +153,7 @@ impl Blocks {
             speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &params.large, &small),
             reason,
+            ..CorePlan::default()
         }
     }
 

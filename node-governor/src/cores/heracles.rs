@@ -8,19 +8,25 @@
 //!  each 2 s:   none of these         ──> jobs get a core more
 //! ```
 //! Heracles: Lo et al., *Heracles: improving resource efficiency at scale*, ISCA 2015, section 4: its top-level
-//! controller (algorithm 1) and, of its sub-controllers, that of cores (algorithm 2, the state GROW_CORES). Figures are
-//! those of a transcription of the algorithms; the paper itself was not at hand. The transcribed algorithm 1 looks at
-//! slack only between both loads; here as its text says, whenever jobs may run. Those of caches, power (algorithm 3)
-//! and network (algorithm 4) are not here: what they need (resctrl, RAPL and the frequency that cores really have,
-//! `tc`) the governor does not set. Its offline profile of memory bandwidth is left out, too. Of our own: load is the
-//! service's CPU use over all the cores that it may have, and while the mesh refuses requests, or is about to, the
-//! service has all.
+//! controller (algorithm 1) and, of its sub-controllers, that of cores (algorithm 2, the state GROW_CORES), and, where
+//! they are configured, those of [`power`] (algorithm 3) and [`network`] (algorithm 4). Figures are those of a
+//! translation of the whole paper that has all four algorithms; the paper itself was not at hand. Algorithm 1 looks at
+//! slack only between both loads; here as the paper's text says, whenever jobs may run. Caches and the bandwidth of
+//! memory (the rest of algorithm 2) are not here: they need resctrl and an offline profile of the service. Of our own:
+//! load is the service's CPU use over all the cores that it may have, and while the mesh refuses requests, or is about
+//! to, the service has all.
+
+pub(crate) mod network;
+pub mod power;
 
 use std::time::Duration;
 
+use self::power::Power;
 use super::places::{Places, wide};
 use super::silence::{Heard, Silence};
-use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
+use super::{
+    Ceilings, CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range,
+};
 use crate::jobs::Job;
 use crate::sensed::Nanos;
 
@@ -51,6 +57,10 @@ pub struct Params {
     pub measured: bool,
     /// When nothing is known of the service, jobs keep what they have for so long, and then have none.
     pub patience: Duration,
+    /// Bits a second of the interface that is shared; none: what is sent is no matter of this policy.
+    pub link: Option<u64>,
+    /// None: power is no matter of this policy.
+    pub power: Option<power::Params>,
 }
 
 impl Default for Params {
@@ -68,6 +78,8 @@ impl Default for Params {
             cooldown: Duration::from_secs(300),
             measured: false,
             patience: Duration::from_secs(2),
+            link: None,
+            power: None,
         }
     }
 }
@@ -118,6 +130,7 @@ pub struct Heracles {
     looked: Option<Nanos>,
     grown: Nanos,
     cold_until: Nanos,
+    power: Option<Power>,
 }
 
 impl Heracles {
@@ -132,6 +145,7 @@ impl Heracles {
                 .iter()
                 .map(|job| wide(job, params.elastic.len()))
                 .collect(),
+            power: params.power.map(Power::new),
             params,
             places: Places::default(),
             silence: Silence::default(),
@@ -165,7 +179,18 @@ impl Heracles {
                 .with(&self.params.elastic.without(&theirs)),
             speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &Cores::NONE, &theirs),
+            ceilings: self.ceilings(seen),
             reason,
+        }
+    }
+
+    /// Of the sub-controllers that go by no latency.
+    fn ceilings(&mut self, seen: &Seen) -> Ceilings {
+        let resources = &seen.resources;
+        let power = self.power.as_mut();
+        Ceilings {
+            egress: (self.params.link).map(|link| network::ceiling(link, resources.egress)),
+            speed: power.map(|power| power.speed(seen.now, resources)),
         }
     }
 

@@ -207,6 +207,7 @@ impl LatencySlack {
             } else {
                 reason
             },
+            ..CorePlan::default()
         }
     }
 

@@ -85,6 +85,11 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
             look: tick,
             grow: tick,
             cooldown: tick,
+            link: Some(1_000_000),
+            power: Some(heracles::power::Params {
+                guaranteed: crate::node::Khz(2_000_000),
+                watts: Some(100.0),
+            }),
             ..heracles::Params::default()
         };
         Policy::Heracles(Heracles::new(params, machine, jobs).unwrap())
@@ -148,6 +153,13 @@ fn tick() -> impl Strategy<Value = Tick> {
 fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
     prop_assert!(!plan.service.is_empty());
     prop_assert!(plan.speed.is_none_or(|speed| (0.0..=1.0).contains(&speed)));
+    let ceilings = plan.ceilings;
+    prop_assert!(ceilings.egress.is_none_or(|bits| bits > 0));
+    prop_assert!(
+        ceilings
+            .speed
+            .is_none_or(|speed| (0.0..=1.0).contains(&speed))
+    );
     prop_assert_eq!(plan.jobs.len(), states.len());
     let mut owned = plan.service.clone();
     for (job, state) in plan.jobs.iter().zip(states) {

@@ -218,6 +218,7 @@ impl Parties {
             } else {
                 reason
             },
+            ..CorePlan::default()
         }
     }
 

@@ -214,6 +214,7 @@ impl StaticPlan {
             speed: seen.pressed.then_some(1.0),
             jobs: self.jobs.iter().enumerate().map(of).collect(),
             reason: Reason::Written,
+            ..CorePlan::default()
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::book::shares::{JobBook, PeerBook, STATES, SharesBook, state_name};
 
 pub(super) fn write(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
     service(family, book)?;
+    shared(family, book)?;
     mesh(family, book)?;
     jobs(family, book)?;
     peers(family, book)
@@ -33,6 +34,30 @@ fn service(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
         "core_write_errors",
         "Writes of cores, freezing and thawing that failed",
         book.write_errors,
+    )
+}
+
+fn shared(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    let (resources, ceilings) = (&book.resources, &book.ceilings);
+    family.gauge(
+        "network_others_bytes_per_second",
+        "What others than jobs send by the interface of the configuration; none while that is not known",
+        resources.egress.map(|bits| bits / 8.0),
+    )?;
+    family.gauge(
+        "network_jobs_ceiling_bytes_per_second",
+        "What all jobs together may send by that interface, as planned; none where no policy sets it",
+        ceilings.egress.map(|bits| bits as f64 / 8.0),
+    )?;
+    family.gauge(
+        "service_slowest_hertz",
+        "Frequency of the slowest of the service's cores; none where no policy goes by it",
+        resources.slowest.map(|khz| f64::from(khz.0) * 1e3),
+    )?;
+    family.gauge(
+        "jobs_speed_ceiling_ratio",
+        "How fast jobs' cores may be, as planned, from 0, their lowest frequency, to 1, their highest; none where no policy sets it",
+        ceilings.speed,
     )
 }
 
@@ -157,8 +182,10 @@ mod tests {
 
     use super::*;
     use crate::book::{Book, Shared};
+    use crate::cores::Ceilings;
     use crate::jobs::State;
-    use crate::sensed::{Nanos, Row};
+    use crate::node::Khz;
+    use crate::sensed::{Nanos, Resources, Row};
 
     fn page(shares: Option<SharesBook>) -> String {
         let book = Book {
@@ -198,6 +225,15 @@ mod tests {
             }),
             capacity_millicores: Some(1800),
             pressed: true,
+            resources: Resources {
+                egress: Some(8e6),
+                watts: None,
+                slowest: Some(Khz(2_000_000)),
+            },
+            ceilings: Ceilings {
+                egress: Some(80_000),
+                speed: Some(0.9),
+            },
             moves: 4,
             jobs: vec![job("dedup", State::Running), ended],
             peers: vec![PeerBook {
@@ -211,6 +247,10 @@ mod tests {
             "service_cores 2.0",
             "service_cpu_cores 1.25",
             "service_moves_total 4.0",
+            "network_others_bytes_per_second 1000000.0",
+            "network_jobs_ceiling_bytes_per_second 10000.0",
+            "service_slowest_hertz 2000000000.0",
+            "jobs_speed_ceiling_ratio 0.9",
             "mesh_pressed 1.0",
             "mesh_queuing_delay_seconds 0.03",
             "capacity_cores 1.8",
@@ -245,7 +285,14 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_there() {
         let page_of_nothing = page(Some(SharesBook::default()));
-        for none in ["service_cpu_cores", "mesh_queuing", "capacity_cores"] {
+        for none in [
+            "service_cpu_cores",
+            "mesh_queuing",
+            "capacity_cores",
+            "network_",
+            "service_slowest",
+            "jobs_speed",
+        ] {
             assert!(!page_of_nothing.contains(none), "{page_of_nothing}");
         }
         let page = page(None);

@@ -3,11 +3,13 @@
 
 use super::*;
 use crate::cores::blocks::{Blocks, Params as Blocked};
+use crate::cores::heracles::{Heracles, Params as Shared, power};
 use crate::cores::latency_slack::{LatencySlack, Params as Slack};
+use crate::frequency::performance::Performance;
 use crate::frequency::powersave::Powersave;
 use crate::jobs::{Job, Queue, State};
 use crate::node::{Khz, NodeCore, Range};
-use crate::sensed::{Core, Nanos, Row};
+use crate::sensed::{Core, Nanos, Resources, Row};
 
 const MIN: Khz = Khz(1_000_000);
 const MAX: Khz = Khz(2_600_000);
@@ -120,6 +122,45 @@ fn the_frequency_that_latency_needs_is_the_least_that_the_other_policy_may_choos
         lowest = lowest.min(plan.cores[0].frequency);
     }
     assert_eq!(lowest, MIN);
+}
+
+#[test]
+fn short_of_power_jobs_cores_are_lowered_and_the_services_stay() {
+    let machine: Cores = (0..4).collect();
+    let tick = Duration::from_millis(50);
+    let params = Shared {
+        look: tick,
+        grow: tick,
+        link: Some(1_000_000_000),
+        power: Some(power::Params {
+            guaranteed: MAX,
+            watts: Some(100.0),
+        }),
+        ..Shared::default()
+    };
+    let heracles = Heracles::new(params, &machine, &jobs()).unwrap();
+    let cores = Some(cores::Policy::Heracles(heracles));
+    let fast = Policy::Performance(Performance);
+    let pressure = pressure::Params::default();
+    let mut planner = Planner::with(node(), Some(&fast), cores, pressure, tick);
+    let mut plan = Plan::default();
+    let short = Resources {
+        egress: Some(5e8),
+        watts: Some(99.0),
+        slowest: Some(Khz(1_800_000)),
+    };
+    // Two seconds at each of ten steps.
+    for tick in 1..440 {
+        let sensed = Sensed {
+            resources: short,
+            ..sensed(tick, 0.1, None)
+        };
+        planner.plan(&sensed, &mut plan);
+    }
+    let shares = plan.shares.as_ref().unwrap();
+    assert_eq!(shares.service, [0].into());
+    assert_eq!(frequencies(&plan), [MAX, MIN, MIN, MIN]);
+    assert_eq!(shares.ceilings.egress, Some(450_000_000));
 }
 
 #[test]

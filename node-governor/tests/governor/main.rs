@@ -6,6 +6,7 @@ mod check;
 mod groups;
 mod jobs;
 mod kernel;
+mod power;
 mod processes;
 mod producer;
 mod profile;

@@ -20,7 +20,7 @@ use crate::kernel::{Kernel, wait_for, wait_or_tell};
 const CORES: usize = 64;
 const IDLE: &str = "1000000";
 
-fn command(kernel: &Kernel, arguments: &[&str]) -> Command {
+pub(crate) fn command(kernel: &Kernel, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-governor"));
     command.arg("--root").arg(kernel.path("")).args(arguments);
     command.stderr(Stdio::piped()).stdout(Stdio::piped());

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use weir_settings::{Error, Scope, Value};
 
-use super::{ms, one, section_line, written};
+use super::{frequency, ms, one, section_line, written};
 use crate::config::shares::{Division, Places};
 use crate::cores::blocks::{self, Size};
+use crate::cores::heracles::power;
 use crate::cores::{Cores, heracles, latency_slack, parties};
+use crate::frequency::Frequency;
 
 /// Longer is no time between two decisions.
 const LONGEST: Duration = ms(3_600_000);
@@ -150,7 +152,40 @@ impl Reading<'_> {
             cooldown: self.duration(&written.cooldown, "cooldown", default.cooldown)?,
             measured: default.measured,
             patience: self.duration(&written.patience, "patience", default.patience)?,
+            link: default.link,
+            power: self.power(written)?,
         })
+    }
+
+    fn power(&mut self, written: &written::Heracles) -> Result<Option<power::Params>, Error> {
+        let (guaranteed, tdp) = (&written.guaranteed, &written.tdp);
+        self.remember(
+            "guaranteed",
+            self.scope.refuse(guaranteed, "guaranteed", ""),
+        );
+        let scope = &self.scope;
+        scope.note("guaranteed", "frequency", None, None);
+        let guaranteed = scope.parse(
+            guaranteed,
+            "guaranteed",
+            None,
+            |text| match frequency::parse(text)? {
+                Frequency::Absolute(khz) => Ok(Some(khz)),
+                Frequency::Share(_) => Err(format!("{text:?} is a share: write a number and GHz")),
+            },
+        )?;
+        scope.note("tdp", "power", None, Some("1 W to 100 kW".to_owned()));
+        let watts = scope.parse(tdp, "tdp", None, |text| {
+            let watts = weir_settings::quantity(text, &[("W", 1.0), ("kW", 1e3)]);
+            let watts = watts.filter(|watts| (1.0..=1e5).contains(watts));
+            watts
+                .map(Some)
+                .ok_or_else(|| format!("{text:?} is not a power, as in 85 W"))
+        })?;
+        if guaranteed.is_none() && watts.is_some() {
+            return Err(scope.refuse(tdp, "tdp", "nothing reads it without guaranteed"));
+        }
+        Ok(guaranteed.map(|guaranteed| power::Params { guaranteed, watts }))
     }
 
     fn parties(&mut self, written: &written::Parties) -> Result<parties::Params, Error> {

@@ -7,7 +7,7 @@ use serde_saphyr::Spanned;
 use weir_settings::{Error, Scope, Value};
 
 use super::jobs::Listed;
-use super::{core_policy, jobs, line_of, ms, one, section_line, written};
+use super::{core_policy, jobs, line_of, ms, network, one, section_line, written};
 use crate::config::shares::{Division, Service, Shares};
 use crate::cores::Refused;
 use crate::jobs::spec::{Batch, OnStop, Source};
@@ -19,6 +19,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
             ("service", section_line(&written.service)),
             ("jobs", section_line(&written.jobs)),
             ("batch", section_line(&written.batch)),
+            ("network", section_line(&written.network)),
         ];
         for (field, line) in lines {
             if let Some(line) = line {
@@ -29,7 +30,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
         return Ok(None);
     };
     let scope = root.section("core_policy").at(section.referenced.line());
-    let (division, places) = core_policy::division(&section.value, &scope)?;
+    let (mut division, places) = core_policy::division(&section.value, &scope)?;
     if division.frequency_steps() > 0 && written.policy.is_none() {
         let reason = "needs policy, above which it raises: powersave: {} is the lowest";
         return Err(places.of(Refused {
@@ -37,6 +38,15 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
             reason: reason.to_owned(),
         }));
     }
+    let performance = |policy: &Spanned<written::Policy>| policy.value.performance.is_some();
+    if division.power().is_some() && !written.policy.as_ref().is_some_and(performance) {
+        let reason = "needs policy: { performance: {} }, from which jobs' cores are lowered";
+        return Err(places.of(Refused {
+            field: "guaranteed".to_owned(),
+            reason: reason.to_owned(),
+        }));
+    }
+    let network = network::network(&written.network, &mut division, root)?;
     let jobs = jobs::jobs(written, &division, root)?;
     let all: Vec<_> = jobs.iter().map(|job| job.spec.job.clone()).collect();
     let checked = division.policy(&division.named(), &all);
@@ -53,6 +63,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
             .map(|job| job.spec)
             .collect(),
         batch,
+        network,
         places,
     }))
 }

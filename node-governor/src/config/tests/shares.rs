@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::config::shares::{Division, Peer};
+use crate::config::shares::{Division, Network, Peer};
 use crate::cores::blocks::Size;
+use crate::cores::heracles::power::Params as Power;
 use crate::cores::{self, Cores, static_plan};
 use crate::jobs::Queue;
 use crate::jobs::spec::{Batch, Command, OnStop, Source};
+use crate::node::Khz;
 
 /// A file with these blocks that is otherwise good; they begin on line 2.
 fn blocks(params: &str) -> String {
@@ -54,6 +56,86 @@ fn latency_slack_knows_whether_latency_is_measured_and_wants_it_often() {
         slack(&page("1100ms")),
         "g.yaml:3: tail.every: at most 1s with latency_slack",
     )]);
+}
+
+fn heracles(params: &str, more: &str) -> String {
+    let policy = "policy: { performance: {} }";
+    format!(
+        "service: {{ pid: 4711 }}\ncore_policy: {{ heracles: {{ {params} }} }}\n{policy}\n{more}\n"
+    )
+}
+
+#[test]
+fn heracles_goes_by_network_and_power_where_they_are_configured() {
+    let params = |text: &str| {
+        let shares = shares(text);
+        let Division::Heracles(params) = shares.division else {
+            panic!("another policy");
+        };
+        (params.link, params.power, shares.network)
+    };
+    assert_eq!(params(&heracles("", "")), (None, None, None));
+    let network = "network: { interface: eth0, link: 2.5 Gbit/s }";
+    let power = Power {
+        guaranteed: Khz(2_600_000),
+        watts: Some(85.0),
+    };
+    let expected = Network {
+        interface: "eth0".into(),
+        link: 2_500_000_000,
+    };
+    assert_eq!(
+        params(&heracles("guaranteed: 2.6 GHz, tdp: 85 W", network)),
+        (Some(expected.link), Some(power), Some(expected))
+    );
+    let (_, power, _) = params(&heracles("guaranteed: 2.6 GHz", ""));
+    assert_eq!(power.unwrap().watts, None, "the machine says it");
+}
+
+#[test]
+fn network_and_power_that_cannot_be_are_refused_where_they_are_written() {
+    let network = |fields: &str| heracles("", &format!("network: {{ {fields} }}"));
+    let name = "interface: eth0";
+    refused([
+        (
+            heracles("guaranteed: 60 %", ""),
+            "g.yaml:2: core_policy.heracles.guaranteed: \"60 %\" is a share",
+        ),
+        (
+            heracles("guaranteed: 2 GHz", "").replace("performance", "powersave"),
+            "g.yaml:2: core_policy.heracles.guaranteed: needs policy: { performance: {} }",
+        ),
+        (
+            heracles("tdp: 85 W", ""),
+            "g.yaml:2: core_policy.heracles.tdp: nothing reads it without guaranteed",
+        ),
+        (
+            heracles("guaranteed: 2 GHz, tdp: 0 W", ""),
+            "g.yaml:2: core_policy.heracles.tdp: \"0 W\" is not a power",
+        ),
+        (network(""), "g.yaml:4: network.interface: required"),
+        (network(name), "g.yaml:4: network.link: required"),
+        (
+            network(&format!("{name}, link: 10")),
+            "g.yaml:4: network.link: \"10\" is not a rate of 1 Mbit/s",
+        ),
+        (
+            network("interface: -all, link: 1 Gbit/s"),
+            "g.yaml:4: network.interface: \"-all\" is not as in eth0",
+        ),
+        (
+            network("interface: a/b, link: 1 Gbit/s"),
+            "g.yaml:4: network.interface: \"a/b\" is not as in eth0",
+        ),
+        (
+            format!("{}network: {{ {name}, link: 1 Gbit/s }}\n", blocks("{}")),
+            "g.yaml:5: network: only core policy heracles reads it",
+        ),
+        (
+            "policy: { performance: {} }\nnetwork: {}\n".into(),
+            "g.yaml:2: network: nothing reads it without core_policy",
+        ),
+    ]);
 }
 
 #[test]

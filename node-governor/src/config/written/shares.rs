@@ -141,6 +141,11 @@ section! {
         cooldown: Option<Text>,
         /// Nothing known of the service for so long: jobs have none
         patience: Option<Text>,
+        /// Absolute: what the service's cores shall run at. Where they do not, and power is near `tdp`, jobs' cores
+        /// get slower. It needs RAPL and `policy: { performance: {} }`. Absent: power is left alone
+        guaranteed: Option<Text>,
+        /// Of all packages, as `85 W`; with `guaranteed`. Absent: what powercap says
+        tdp: Option<Text>,
     }
 }
 section! {
@@ -217,6 +222,15 @@ section! {
         user: Option<Text>,
         /// CPU time in all, for its progress. Absent: unknown
         takes: Option<Text>,
+    }
+}
+section! {
+    /// An interface that the service and the jobs send by: `tc` and HTB are needed, and cgroup v2.
+    Network {
+        /// Required: its name. A queuing discipline of somebody else's there is refused at the start
+        interface: Option<Text>,
+        /// Required: what it can send
+        link: Option<Text>,
     }
 }
 section! {
