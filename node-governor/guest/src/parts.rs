@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
-/// Modules that the guest needs; those of other kernels may be built in and need no file.
-pub(crate) const MODULES: [&str; 5] = [
-    "acpi-cpufreq",
-    "cpufreq_userspace",
-    "cpufreq_powersave",
-    "cpufreq_ondemand",
-    "cpufreq_conservative",
+/// Modules that the guest needs, by their path; those of other kernels may be built in and need no file.
+pub(crate) const MODULES: [&str; 6] = [
+    "drivers/cpufreq/acpi-cpufreq",
+    "drivers/cpufreq/cpufreq_userspace",
+    "drivers/cpufreq/cpufreq_powersave",
+    "drivers/cpufreq/cpufreq_ondemand",
+    "drivers/cpufreq/cpufreq_conservative",
+    "net/sched/sch_htb",
 ];
 
 /// What a guest is made of. Each is looked for in the folder of unpacked packages, then on the
@@ -101,7 +102,7 @@ fn kernel(root: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     kernels.sort();
     kernels.into_iter().rev().find_map(|kernel| {
         let release = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-")?;
-        let drivers = root.join(format!("lib/modules/{release}/kernel/drivers/cpufreq"));
+        let drivers = root.join(format!("lib/modules/{release}/kernel"));
         let modules: Vec<PathBuf> = MODULES
             .iter()
             .map(|name| drivers.join(format!("{name}.ko")))

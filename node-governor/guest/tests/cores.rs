@@ -25,6 +25,8 @@ mod layout;
 mod limits;
 #[path = "cores/mesh.rs"]
 mod mesh;
+#[path = "cores/network.rs"]
+mod network;
 #[path = "inside/stage.rs"]
 mod stage;
 #[path = "cores/trouble.rs"]
@@ -37,7 +39,8 @@ use std::process::ExitCode;
 use crate::stage::Stage;
 
 const RESET: &str = "
-    while killall -9 weir-governor weir-guest-work weir-control httpd 2>/dev/null; do usleep 1000; done
+    while killall -9 weir-governor weir-guest-work weir-control httpd nc 2>/dev/null; do usleep 1000; done
+    [ ! -s /run/weir/network.json ] || /bin/tc qdisc del dev lo root || true
     rm -rf /run/weir /run/work /run/www /var/log/weir
     mkdir -p /run/work /var/log/weir
     cd /sys/fs/cgroup
@@ -50,7 +53,12 @@ const RESET: &str = "
 
 fn main() -> ExitCode {
     let stage = Stage {
-        programs: &["weir-governor", "weir-control", "examples/weir-guest-work"],
+        programs: &[
+            "weir-governor",
+            "weir-control",
+            "examples/weir-guest-work",
+            "/usr/sbin/tc",
+        ],
         reset: RESET,
         about: "cgroup v2's cpuset",
         nightly: &[
@@ -65,6 +73,7 @@ fn main() -> ExitCode {
         ends::SCENARIOS,
         foreign::SCENARIOS,
         limits::SCENARIOS,
+        network::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }
