@@ -5,7 +5,7 @@
 //!                        ┌ static_plan    jobs in an order that was written down
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
 //!                        ├ latency_slack  as many cores for the service as its latency needs
-//!                        ├ parties        one resource at a time, cores, frequency, memory, disk, by its latency
+//!                        ├ parties        one resource at a time, cores, frequency, memory, disk, network, by its latency
 //!                        └ heracles       jobs have one core more at a time while the service has slack; what network and power leave
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has

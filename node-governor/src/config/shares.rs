@@ -190,8 +190,14 @@ impl Division {
     pub(super) fn link(&mut self) -> Option<&mut Option<u64>> {
         match self {
             Self::Heracles(params) => Some(&mut params.link),
+            Self::Parties(params) if params.network_steps > 0 => Some(&mut params.link),
             _ => None,
         }
+    }
+
+    /// The policy cannot be without that.
+    pub(super) fn lacks_link(&self) -> bool {
+        matches!(self, Self::Parties(params) if params.network_steps > 0 && params.link.is_none())
     }
 
     /// Steps between the lowest frequency and the highest that the policy may take.

@@ -31,7 +31,7 @@ section! {
         /// Shared by all jobs. Refused without `core_policy`
         batch: Option<Spanned<Batch>>,
         /// An interface that the service and the jobs send by. Absent: what they send is left alone. Refused without
-        /// `core_policy: { heracles: {} }`
+        /// `core_policy: { heracles: {} }`, or `parties` with `network_steps`
         network: Option<Spanned<Network>>,
         /// weir-control, and the service's host there. Absent: the mesh is not asked
         mesh: Option<Spanned<Mesh>>,

@@ -5,17 +5,17 @@
 //!   slack = 1 - p95 / target, of the last reading and of the mean since the last decision, each half second:
 //!     both < 5 %    a step more of the resource at the wheel; did slack not grow by it: the next resource
 //!     both > 20 %   a step less; is slack < 5 % by it: the step goes back, the next resource, no step less for 10 s
-//!   wheel: cores ──> frequency ──> memory ──> disk ──> cores
+//!   wheel: cores ──> frequency ──> memory ──> disk ──> network ──> cores
 //! ```
 //! PARTIES: Chen, Delimitrou and Martínez, *PARTIES: QoS-Aware Resource Partitioning for Multiple Interactive
 //! Services*, ASPLOS 2019, section 4. Its text was not at hand; shares, times, rest and wheel are those of the authors'
 //! own controller (`manager/PARTIES.py` of sc2682cornell/PARTIES: five readings of 0.1 s, a rest of 100 readings), which
-//! has cores, caches and frequency. Memory and disk are the paper's, from memory.
+//! has cores, caches and frequency. Memory, disk and network are the paper's, from memory.
 //!
 //! Otherwise than there: cores are first, where it draws by lot. A step that did not help goes back when there is slack
 //! again, one at a time; there it stays until slack is loose. While latency grows, nothing seems to help, and what is
-//! taken back then is missing. Caches and the network are left out: what they need (resctrl, `tc`) the governor does not
-//! set. While the mesh refuses requests the service has all.
+//! taken back then is missing. The network is what all jobs together may send, in equal steps of the link. Caches are
+//! left out: what they need (resctrl) the governor does not set. While the mesh refuses requests the service has all.
 
 mod readings;
 pub mod several;
@@ -23,10 +23,13 @@ pub mod several;
 use std::time::Duration;
 
 use self::readings::Readings;
+use super::heracles::network::least;
 use super::places::{Places, wide};
 use super::sets::Sets;
 use super::silence::{Heard, Silence};
-use super::{CorePlan, Cores, Limit, Limits, Reason, Refused, Seen, check_jobs, check_range};
+use super::{
+    Ceilings, CorePlan, Cores, Limit, Limits, Reason, Refused, Seen, check_jobs, check_range,
+};
 use crate::jobs::Job;
 use crate::sensed::Nanos;
 
@@ -59,6 +62,11 @@ pub struct Params {
     pub memory_most: u64,
     /// Steps between a job's weight of 100 and of 1; with 0 the disk is no matter of this policy.
     pub disk_steps: u32,
+    /// Steps between the whole link and a hundredth of it, which all jobs together may send; with 0 the network is no
+    /// matter of this policy.
+    pub network_steps: u32,
+    /// Bits a second of the interface that is shared; none: the network is no matter of this policy.
+    pub link: Option<u64>,
     /// When the latency is not known, all stays as it is for so long, and then the service has all.
     pub patience: Duration,
 }
@@ -79,6 +87,8 @@ impl Default for Params {
             memory_least: 256 << 20,
             memory_most: 4 << 30,
             disk_steps: 0,
+            network_steps: 0,
+            link: None,
             patience: Duration::from_secs(2),
         }
     }
@@ -130,16 +140,18 @@ impl Params {
             self.frequency_steps,
             self.memory_steps,
             self.disk_steps,
+            self.network_steps,
         ]
     }
 }
 
 /// Places on the wheel.
-const WHEEL: usize = 4;
+const WHEEL: usize = 5;
 const CORES: usize = 0;
 const FREQUENCY: usize = 1;
 const MEMORY: usize = 2;
 const DISK: usize = 3;
+const NETWORK: usize = 4;
 
 /// A step whose outcome is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -213,12 +225,25 @@ impl Parties {
                 steps => Some(f64::from(self.given[FREQUENCY]) / f64::from(steps)),
             },
             jobs: divided.jobs,
+            ceilings: self.ceilings(),
             reason: if divided.no_jobs {
                 Reason::NoJobs
             } else {
                 reason
             },
-            ..CorePlan::default()
+        }
+    }
+
+    /// What is left of the network for all jobs together.
+    fn ceilings(&self) -> Ceilings {
+        let steps = u64::from(self.params.network_steps);
+        let left = |link: u64| {
+            let given = link / steps * u64::from(self.given[NETWORK]);
+            (link - given).max(least(link))
+        };
+        Ceilings {
+            egress: self.params.link.filter(|_| steps > 0).map(left),
+            ..Ceilings::default()
         }
     }
 

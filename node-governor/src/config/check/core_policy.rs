@@ -216,6 +216,12 @@ impl Reading<'_> {
             )?,
             memory_most: self.bytes(&written.memory_most, "memory_most", default.memory_most)?,
             disk_steps: self.step_count(&written.disk_steps, "disk_steps", default.disk_steps)?,
+            network_steps: self.step_count(
+                &written.network_steps,
+                "network_steps",
+                default.network_steps,
+            )?,
+            link: default.link,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })
     }

@@ -21,7 +21,7 @@ pub(super) fn network(
     let scope = root.section("network").at(section.referenced.line());
     let value = &section.value;
     let Some(wanted) = division.link() else {
-        let reason = "only core policy heracles reads it";
+        let reason = "only core policy heracles reads it, and parties with network_steps";
         return Err(scope.refuse(&None, "", reason));
     };
     let interface = scope.text(&value.interface, "interface", "", is_name, "as in eth0")?;

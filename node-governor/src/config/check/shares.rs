@@ -47,6 +47,12 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
         }));
     }
     let network = network::network(&written.network, &mut division, root)?;
+    if division.lacks_link() {
+        return Err(places.of(Refused {
+            field: "network_steps".to_owned(),
+            reason: "needs network, whose link is shared".to_owned(),
+        }));
+    }
     let jobs = jobs::jobs(written, &division, root)?;
     let all: Vec<_> = jobs.iter().map(|job| job.spec.job.clone()).collect();
     let checked = division.policy(&division.named(), &all);

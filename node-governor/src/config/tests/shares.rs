@@ -128,6 +128,14 @@ fn network_and_power_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:4: network.interface: \"a/b\" is not as in eth0",
         ),
         (
+            heracles("", "").replace("heracles: {", "parties: { network_steps: 2"),
+            "g.yaml:2: core_policy.parties.network_steps: needs network",
+        ),
+        (
+            network(&format!("{name}, link: 1 Gbit/s")).replace("heracles", "parties"),
+            "g.yaml:4: network: only core policy heracles reads it, and parties with",
+        ),
+        (
             format!("{}network: {{ {name}, link: 1 Gbit/s }}\n", blocks("{}")),
             "g.yaml:5: network: only core policy heracles reads it",
         ),

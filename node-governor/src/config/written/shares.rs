@@ -24,7 +24,7 @@ section! {
         blocks: Option<Spanned<Blocks>>,
         /// As many cores as the tail needs, then frequency. Set `tail`
         latency_slack: Option<Spanned<LatencySlack>>,
-        /// Cores, frequency, jobs' memory and disk, one step at a time by the tail (PARTIES, ASPLOS 2019). Set `tail`
+        /// Cores, frequency, jobs' memory, disk and network, one step at a time by the tail (PARTIES, ASPLOS 2019). Set `tail`
         parties: Option<Spanned<Parties>>,
         /// Jobs have cores one by one while the tail has slack (Heracles, ISCA 2015). Set `tail`
         heracles: Option<Spanned<Heracles>>,
@@ -112,6 +112,8 @@ section! {
         /// From a weight of 100 to 1, of each job, in `io.weight` and `io.bfq.weight`. Above 0 it needs cgroup v2 with
         /// `io`
         disk_steps: Option<Text>,
+        /// From the whole link to a hundredth of it, which all jobs together may send. Above 0 it needs `network`
+        network_steps: Option<Text>,
         /// No tail known for so long: the service has all
         patience: Option<Text>,
     }

@@ -198,6 +198,29 @@ fn silence_is_waited_for_and_then_the_service_has_all_as_it_has_while_the_mesh_p
 }
 
 #[test]
+fn steps_of_the_network_are_what_jobs_may_not_send() {
+    let mut node = Node::new(Params {
+        network_steps: 4,
+        link: Some(1_000_000),
+        ..Params::default()
+    });
+    // Before anything is known the service has all, and jobs the least.
+    let has = |plan: &CorePlan| plan.ceilings.egress;
+    assert_eq!(has(&node.see(None, false)), Some(10_000));
+    let mut left = Vec::new();
+    for _ in 0..6 {
+        node.decide(1, LOOSE);
+        let plan = node.see(Some(LOOSE), false);
+        left.push(has(&plan).unwrap());
+        node.now_ms += 500;
+    }
+    assert!(left.is_sorted(), "{left:?}");
+    assert_eq!(left.last(), Some(&1_000_000), "{left:?}");
+    assert!(left.contains(&500_000), "{left:?}");
+    assert_eq!(has(&node.see(Some(LOOSE), true)), Some(10_000));
+}
+
+#[test]
 fn what_has_no_steps_is_left_alone() {
     let mut node = Node::new(Params::default());
     let has = node.decide(9, LOOSE);
