@@ -53,12 +53,8 @@ const RESET: &str = "
 
 fn main() -> ExitCode {
     let stage = Stage {
-        programs: &[
-            "weir-governor",
-            "weir-control",
-            "examples/weir-guest-work",
-            "/usr/sbin/tc",
-        ],
+        programs: &["weir-governor", "weir-control", "examples/weir-guest-work"],
+        brings: &[("/usr/sbin/tc", network::SCENARIOS)],
         reset: RESET,
         about: "cgroup v2's cpuset",
         nightly: &[

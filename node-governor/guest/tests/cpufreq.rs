@@ -50,6 +50,7 @@ const RESET: &str = "
 fn main() -> ExitCode {
     let stage = Stage {
         programs: &["weir-governor", "examples/weir-events-play"],
+        brings: &[],
         reset: RESET,
         about: "a real cpufreq",
         nightly: &[

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +26,8 @@ pub(crate) struct Stage {
     pub(crate) reset: &'static str,
     /// What is not seen where there is no guest.
     pub(crate) about: &'static str,
+    /// Programs of this machine that are brought inside where they are here, each with the tests that want it.
+    pub(crate) brings: &'static [(&'static str, &'static [Scenario])],
     /// Tests that are played at night alone, as others of their kind are played for every change.
     pub(crate) nightly: &'static [&'static str],
 }
@@ -44,7 +46,7 @@ impl Stage {
             }
         };
         let absent = parts.is_none();
-        let (about, nightly) = (self.about, self.nightly);
+        let (about, nightly, brings) = (self.about, self.nightly, self.brings);
         let scenarios: Vec<&Scenario> = scenarios.iter().copied().flatten().collect();
         for waits in nightly {
             assert!(
@@ -60,16 +62,26 @@ impl Stage {
         let trial = |(name, run): &Scenario| {
             let (play, run) = (Arc::clone(&play), *run);
             let waits = nightly.contains(name) && !weir_needs::is_nightly();
+            let wants = |tests: &[Scenario]| tests.iter().any(|(test, _)| test == name);
+            let mut lacking = brings.iter().filter(|(program, _)| !is_here(program));
+            let lacking = lacking.find(|(_, tests)| wants(tests));
             if absent {
                 let why = format!("it is not set, so nothing meets {about}");
                 skip_test(name, Need::Provided("WEIR_GUEST_DIR"), why);
             } else if waits {
                 skip_test(name, Need::Nightly, ONE_IS_PLAYED);
+            } else if let Some((program, _)) = lacking {
+                let short = program.rsplit('/').next().unwrap_or(program);
+                skip_test(
+                    name,
+                    Need::Installed(short),
+                    format!("there is no {program}"),
+                );
             }
             Trial::test(*name, move || {
                 play.run(run).map_err(|error| format!("{error:#}").into())
             })
-            .with_ignored_flag(absent || waits)
+            .with_ignored_flag(absent || waits || lacking.is_some())
         };
         let trials = scenarios.into_iter().map(trial).collect();
         let conclusion = libtest_mimic::run(&arguments, trials);
@@ -121,8 +133,15 @@ impl Play {
             );
             image.add_program(&program)?;
         }
+        for (program, _) in self.stage.brings.iter().filter(|(it, _)| is_here(it)) {
+            image.add_program(Path::new(program))?;
+        }
         Guest::boot(parts, image)
     }
+}
+
+fn is_here(program: &str) -> bool {
+    Path::new(program).is_file()
 }
 
 /// The folder of what Cargo builds: by `WEIR_BIN_DIR`, or two above this very program.
