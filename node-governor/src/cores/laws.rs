@@ -213,8 +213,9 @@ proptest! {
                 });
                 obey(&plan, &mut states)?;
             }
-            // From here on each job ends after a tick on its cores. Use must be low for a while until it counts.
-            let ticks = 2 * jobs.len() + if idle.is_some() { 5 } else { 0 };
+            // From here on each job ends after a tick on its cores. Use must be low for a while until it counts, and
+            // of parties' resources each step may go back before the cores do.
+            let ticks = 2 * jobs.len() + if idle.is_some() { 12 } else { 0 };
             for _ in 0..=ticks {
                 now += 100_000_000;
                 for state in states.iter_mut().filter(|state| **state == State::Running) {
