@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  a job's packet ──> marks: its class by its cgroup ──> classes ┬ jobs    no more than their ceiling
-//!  any other ────────────────────────────────────────────────────┴ others  first, and counted
+//!  any other ────────────────────────────────────────────────────┴ others  first, as much as they like, and counted
 //! ```
 //! A class of the kernel's belongs to no process: who comes after a killed governor removes the classes. The marks go
 //! with the process that has made them.
@@ -63,7 +63,6 @@ pub struct Network {
     marks: Marks,
     remembered: Remembered<Found>,
     found: Found,
-    link: u64,
     /// What jobs may send, as wanted and as written.
     wanted: u64,
     written: Option<u64>,
@@ -108,7 +107,6 @@ impl Network {
             marks,
             remembered: held.remembered(FILE)?,
             found: Found { discipline },
-            link: config.link,
             wanted: least(config.link),
             written: None,
             counted: None,
@@ -123,7 +121,7 @@ impl Network {
         let found = [(self.classes.interface().to_owned(), self.found.clone())];
         self.remembered.remember(found)?;
         let refused = |error: io::Error| Error::Refused(format!(": {error}"));
-        let made = self.classes.make(self.link, self.wanted);
+        let made = self.classes.make(self.wanted);
         made.map_err(refused)?;
         self.written = Some(self.wanted);
         self.marks.look().map_err(refused)

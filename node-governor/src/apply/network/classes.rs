@@ -18,6 +18,8 @@ const HANDLE: &str = "5e1f:";
 const OTHERS: &str = "5e1f:10";
 /// As in egress.bpf.c.
 const JOBS: &str = "5e1f:20";
+/// Of the others, in bits a second: more than any link has, for nothing holds them up.
+const NO_CEILING: u64 = 1_000_000_000_000;
 /// What a class sends before another one's turn: of large links `tc` would take more than the kernel likes.
 const QUANTUM: &str = "60000";
 
@@ -71,13 +73,13 @@ impl Classes {
     }
 
     /// In its place, both classes. Where that fails, nothing of them is left.
-    pub(super) fn make(&self, link: u64, ceiling: u64) -> io::Result<()> {
+    pub(super) fn make(&self, ceiling: u64) -> io::Result<()> {
         let make = || {
             self.tc(
                 &["qdisc", "add"],
                 &["root", "handle", HANDLE, "htb", "default", "10"],
             )?;
-            self.class("add", OTHERS, link, "0")?;
+            self.class("add", OTHERS, NO_CEILING, "0")?;
             self.class("add", JOBS, ceiling, "1")
         };
         make().map_err(|error| {
@@ -94,10 +96,11 @@ impl Classes {
     }
 
     fn class(&self, act: &str, class: &str, rate: u64, prio: &str) -> io::Result<()> {
+        let burst = burst(rate).to_string();
         let rate = format!("{rate}bit");
         let arguments = [
             "parent", HANDLE, "classid", class, "htb", "rate", &rate, "ceil", &rate, "prio", prio,
-            "quantum", QUANTUM,
+            "burst", &burst, "cburst", &burst, "quantum", QUANTUM,
         ];
         self.tc(&["class", act], &arguments).map(drop)
     }
@@ -165,6 +168,12 @@ fn run<'a>(arguments: impl IntoIterator<Item = &'a str>) -> io::Result<String> {
     let said: Vec<&str> = said.split_whitespace().collect();
     let (arguments, said) = (arguments.join(" "), said.join(" "));
     Err(io::Error::other(format!("{PROGRAM} {arguments}: {said}")))
+}
+
+/// What a class may send at once, in bytes: of a millisecond, or the largest packet. Without that each packet of a large
+/// link would wait for a timer.
+fn burst(rate: u64) -> u64 {
+    (rate / 8 / 1000).max(65536)
 }
 
 fn at_root(said: &str) -> Option<Discipline> {
