@@ -24,6 +24,8 @@ pub mod flags;
 pub mod frequency;
 mod get;
 pub mod jobs;
+#[deny(clippy::disallowed_methods)]
+mod learner;
 pub mod metrics;
 #[deny(clippy::disallowed_methods)]
 pub mod node;

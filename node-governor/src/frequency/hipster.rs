@@ -1,39 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All cores alike, at the frequency that has paid at this load: tried by a heuristic first, then looked up.
 //!
-//! ```text
-//!  learning:  a rung by Octopus-Man's rule ─┐
-//!                                           ├─> what came of it: reward ─> table[load][rung]
-//!  after:     the best rung of the load ────┘
-//!             until the target is missed too often: learning again
-//! ```
-//!
-//! Hipster: Nishtala et al., *Hipster: hybrid task manager for latency-critical cloud workloads*, HPCA 2017: a heuristic
-//! that fills a table of rewards, learnt from then on as in Q-learning, by load and configuration of cores and
-//! frequency; a reward is more the nearer the latency is to its target and the less power it took, and a loss where it
-//! was over. Its two phases are as Medeiros, *Profile-guided frequency scaling for search workloads*, section 2.3.2, sums
-//! them up; the paper's text was not at hand. The rate of learning and the discount are from memory; the sum that a
-//! reward is, and how often is too often, are ours. Power is taken to grow with the cube of the frequency, not measured. Its variant that fills
-//! what is left with batch jobs is a matter of core policies here, and cores are alike.
+//! HipsterIn of Hipster ([`crate::learner`], with its source): what is gained beside the latency is power. Power is
+//! taken to grow with the cube of the frequency, not measured. Its variant that fills what is left with batch jobs is a
+//! matter of core policies. Cores are alike here: a rung is a frequency.
 
 use std::time::Duration;
 
-use crate::frequency::octopus_man::{OctopusMan, RUNGS, TOP, set};
+use crate::frequency::octopus_man::{OctopusMan, TOP, set};
 use crate::frequency::{Choose, Parameters, Wrong};
+use crate::learner::{Learner, Outcome};
 use crate::node::Node;
 use crate::plan::Plan;
 use crate::sensed::{Nanos, Sensed};
-
-/// Loads that are told apart.
-const LOADS: usize = 10;
-/// Of a difference, what is learnt at a time.
-const RATE: f64 = 0.6;
-/// What the best of the next step counts.
-const DISCOUNT: f64 = 0.9;
-/// Steps that are looked back at.
-const WATCHED: u32 = 10;
-/// With more of them over the target it learns again.
-const MISSES: u32 = 2;
 
 /// The heuristic's parameters, and for how long it alone chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,17 +52,8 @@ struct Learning {
     parameters: Hipster,
     /// Lowest frequency as a share of the highest.
     lowest: f64,
-    /// By load and rung; nothing where it was never tried.
-    table: [[Option<f64>; RUNGS]; LOADS],
-    rung: usize,
-    /// Under which `rung` was chosen.
-    load: Option<usize>,
-    /// Most requests that a measurement was of.
-    most: u64,
-    began: Option<Nanos>,
+    learner: Learner,
     stepped: Option<Nanos>,
-    /// Of the last steps those over the target, a bit each.
-    missed: u32,
 }
 
 impl Learning {
@@ -91,85 +61,45 @@ impl Learning {
         Self {
             parameters,
             lowest,
-            table: [[None; RUNGS]; LOADS],
-            rung: TOP,
-            load: None,
-            most: 1,
-            began: None,
+            learner: Learner::new(TOP, parameters.learning),
             stepped: None,
-            missed: 0,
         }
     }
 
-    /// Of a latency as a share of the target, at a rung.
-    fn reward(&self, rung: usize, ratio: f64) -> f64 {
-        if ratio > 1.0 {
-            return -1.0 - ratio;
-        }
+    /// What a rung saves of the highest one's power.
+    fn saved(&self, rung: usize) -> f64 {
         let speed = self.lowest + (1.0 - self.lowest) * rung as f64 / TOP as f64;
-        ratio + 1.0 - speed.powi(3)
-    }
-
-    /// The rung that has paid best, where any was tried.
-    fn best(&self, load: usize) -> Option<(usize, f64)> {
-        let tried = self.table[load].iter().enumerate();
-        let tried = tried.filter_map(|(rung, value)| Some((rung, (*value)?)));
-        tried.max_by(|(_, one), (_, other)| one.total_cmp(other))
-    }
-
-    fn learn(&mut self, load: usize, ratio: f64) {
-        let Some(before) = self.load else {
-            return;
-        };
-        let next = self.best(load).map_or(0.0, |(_, value)| value);
-        let came = self.reward(self.rung, ratio) + DISCOUNT * next;
-        let known = &mut self.table[before][self.rung];
-        *known = Some(known.map_or(came, |value| value + RATE * (came - value)));
-    }
-
-    fn is_learning(&mut self, now: Nanos, ratio: f64) -> bool {
-        let began = *self.began.get_or_insert(now);
-        if now.since(began) < self.parameters.learning {
-            return true;
-        }
-        self.missed = (self.missed << 1 | u32::from(ratio > 1.0)) & ((1 << WATCHED) - 1);
-        let again = self.missed.count_ones() > MISSES;
-        if again {
-            (self.began, self.missed) = (Some(now), 0);
-        }
-        again
+        1.0 - speed.powi(3)
     }
 
     fn step(&mut self, sensed: &Sensed) {
         let of = self.parameters.heuristic;
         let stepped = *self.stepped.get_or_insert(sensed.now);
         let Some(tail) = sensed.fresh_tail(of.stale) else {
-            (self.rung, self.load, self.stepped) = (TOP, None, Some(sensed.now));
+            self.learner.give_all();
+            self.stepped = Some(sensed.now);
             return;
         };
         if sensed.now.since(stepped) < of.interval {
             return;
         }
         self.stepped = Some(sensed.now);
-        self.most = self.most.max(tail.requests);
-        let share = tail.requests as f64 / self.most as f64;
-        let load = ((share * LOADS as f64) as usize).min(LOADS - 1);
+        let rung = self.learner.rung();
         let ratio = tail.latency.div_duration_f64(of.target);
-        self.learn(load, ratio);
-        let by_rule = of.step(self.rung, ratio);
-        let is_learning = self.is_learning(sensed.now, ratio);
-        self.rung = match self.best(load).filter(|_| !is_learning) {
-            Some((rung, _)) => rung,
-            None => by_rule,
+        let outcome = Outcome {
+            requests: tail.requests,
+            ratio,
+            gain: self.saved(rung),
         };
-        self.load = Some(load);
+        let by_rule = of.step(rung, ratio);
+        self.learner.step(sensed.now, outcome, by_rule);
     }
 }
 
 impl Choose for Learning {
     fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
         self.step(sensed);
-        set(self.rung, node, sensed, plan);
+        set(self.learner.rung(), node, sensed, plan);
     }
 }
 
@@ -218,28 +148,5 @@ mod tests {
         assert_eq!(settled, last);
         let latency = work / (f64::from(last.0) / 1e6);
         assert!((0.6..=1.0).contains(&latency), "{latency}");
-    }
-
-    #[test]
-    fn what_was_over_the_target_is_not_what_pays() {
-        let mut learning = Learning {
-            rung: 2,
-            load: Some(9),
-            ..Learning::new(Hipster::default(), 0.4)
-        };
-        learning.learn(9, 1.3);
-        learning.rung = 5;
-        learning.learn(9, 0.8);
-        assert_eq!(learning.best(9).unwrap().0, 5);
-    }
-
-    #[test]
-    fn a_target_that_is_missed_too_often_is_learnt_anew() {
-        let mut learning = Learning::new(Hipster::default(), 0.4);
-        let mut is_learning =
-            |second: u64, ratio| learning.is_learning(Nanos(second * 1_000_000_000), ratio);
-        assert!(is_learning(0, 1.2) && !is_learning(500, 1.2) && !is_learning(530, 0.9));
-        assert!(!is_learning(560, 1.2) && is_learning(590, 1.2));
-        assert!(is_learning(1000, 0.5) && !is_learning(1100, 0.5));
     }
 }

@@ -14,10 +14,8 @@ use crate::node::Node;
 use crate::plan::{Plan, Setting};
 use crate::sensed::{Nanos, Sensed};
 
-/// Rungs of the ladder, from the lowest frequency to the highest.
-pub(super) const RUNGS: usize = 9;
-/// The highest rung.
-pub(super) const TOP: usize = RUNGS - 1;
+/// The highest rung of the ladder, from the lowest frequency to the highest.
+pub(super) const TOP: usize = 8;
 
 /// The target and the zones below it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,14 +45,20 @@ impl Default for OctopusMan {
 }
 
 impl OctopusMan {
-    /// The rung after this one, at this latency as a share of the target. Over it there is no time for single steps.
+    /// The rung after this one, at this latency as a share of the target.
     pub(super) fn step(&self, rung: usize, ratio: f64) -> usize {
-        match ratio {
-            over if over > 1.0 => TOP,
-            danger if danger > self.danger => (rung + 1).min(TOP),
-            safe if safe < self.safe => rung.saturating_sub(1),
-            _ => rung,
-        }
+        climb(rung, TOP, ratio, self.danger, self.safe)
+    }
+}
+
+/// The rung after this one of those up to `top`, at this latency as a share of the target. Over it there is no time for
+/// single steps.
+pub(crate) fn climb(rung: usize, top: usize, ratio: f64, danger: f64, safe: f64) -> usize {
+    match ratio {
+        over if over > 1.0 => top,
+        near if near > danger => (rung + 1).min(top),
+        far if far < safe => rung.saturating_sub(1),
+        _ => rung,
     }
 }
 
