@@ -208,12 +208,16 @@ impl Config {
         let mut warnings = Vec::new();
         let nothing_hot = self.functions.is_empty() && self.uprobes.is_empty();
         let by_latency = matches!(shares.division, Division::LatencySlack(_));
-        if matches!(shares.division, Division::Parties(_))
-            && self.tail.source == TailSource::Calls
-            && nothing_hot
+        let alone = match shares.division {
+            Division::Parties(_) | Division::HipsterCo(_) => shares.division.by_latency(),
+            _ => None,
+        };
+        if let Some(policy) = alone.filter(|_| self.tail.source == TailSource::Calls && nothing_hot)
         {
-            let warning = "core_policy.parties goes by latency alone, and nothing tells of it: the service keeps all; tail.source is calls, and neither functions nor uprobes name any";
-            warnings.push(warning.to_owned());
+            let warning = format!(
+                "core_policy.{policy} goes by latency alone, and nothing tells of it: the service keeps all; tail.source is calls, and neither functions nor uprobes name any"
+            );
+            warnings.push(warning);
         }
         if by_latency && self.tail.source == TailSource::Calls && nothing_hot {
             let warning = "core_policy.latency_slack goes by CPU use alone unless programs tell of hot functions: tail.source is calls, and neither functions nor uprobes name any";

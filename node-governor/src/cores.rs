@@ -6,7 +6,8 @@
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
 //!                        ├ latency_slack  as many cores for the service as its latency needs
 //!                        ├ parties        one resource at a time, cores, frequency, memory, disk, network, by its latency
-//!                        └ heracles       jobs have one core more at a time while the service has slack; what network and power leave
+//!                        ├ heracles       jobs have one core more at a time while the service has slack; what network and power leave
+//!                        └ hipster_co     cores and frequency at once, those that have paid at this load
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
 //! two owners (but in a static plan that says so), and a job that was started is run or paused until it ends.
@@ -14,6 +15,7 @@
 pub mod blocks;
 mod core_set;
 pub mod heracles;
+pub mod hipster_co;
 pub mod latency_slack;
 pub mod parties;
 mod places;
@@ -38,12 +40,16 @@ pub struct Seen {
     pub cpu: Option<f64>,
     /// The service's 95th percentile of late, where something measures it.
     pub p95: Option<Duration>,
+    /// That it was taken from; 0 where it is not known. With a latency that somebody else works out it is always 1.
+    pub requests: u64,
     /// Who measures it says that there were no requests of late: as good as a short latency.
     pub quiet: bool,
     /// The mesh refuses requests to this host or is about to ([`crate::pressure`]).
     pub pressed: bool,
     /// One for each job, in their order. A missing one waits.
     pub jobs: Vec<State>,
+    /// Cores that the jobs used on average since the last tick, all together. Unknown as [`Seen::cpu`].
+    pub jobs_cpu: Option<f64>,
     /// Jobs of other nodes that jobs here wait for, in the plan's order: whether each has ended, none while that is
     /// not known. A missing one is not known.
     pub elsewhere: Vec<Option<bool>>,
@@ -97,6 +103,8 @@ pub struct JobPlan {
     pub threads: u32,
     /// What it may have beside cores.
     pub limits: Limits,
+    /// Its cores shall be at their highest frequency, whatever else chooses that.
+    pub fast: bool,
 }
 
 /// What all jobs together may have of what they share with the service.
@@ -201,6 +209,8 @@ pub enum Policy {
     Parties(parties::Parties),
     /// Jobs have cores by the service's slack and load.
     Heracles(heracles::Heracles),
+    /// Cores and frequency by what has paid at this load.
+    HipsterCo(hipster_co::HipsterCo),
 }
 
 impl Policy {
@@ -210,6 +220,7 @@ impl Policy {
             Self::LatencySlack(policy) => Some(policy.target()),
             Self::Parties(policy) => Some(policy.target()),
             Self::Heracles(policy) => Some(policy.target()),
+            Self::HipsterCo(policy) => Some(policy.target()),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
         }
     }
@@ -222,6 +233,7 @@ impl Policy {
             Self::LatencySlack(policy) => policy.plan(seen),
             Self::Parties(policy) => policy.plan(seen),
             Self::Heracles(policy) => policy.plan(seen),
+            Self::HipsterCo(policy) => policy.plan(seen),
         }
     }
 }

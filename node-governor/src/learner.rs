@@ -41,6 +41,17 @@ pub(crate) struct Outcome {
     pub(crate) gain: f64,
 }
 
+/// When the rule is heeded and not the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heed {
+    /// Only then.
+    WhileLearning,
+    /// And where it leads to a rung that was never tried at this load.
+    UntilTried,
+    /// Whatever was learnt.
+    Always,
+}
+
 /// Where the ladder is climbed to, and what was learnt of its rungs.
 #[derive(Debug)]
 pub(crate) struct Learner {
@@ -86,15 +97,21 @@ impl Learner {
     }
 
     /// Learns of the outcome, and goes to the next rung: `by_rule`, or the one that has paid best.
-    pub(crate) fn step(&mut self, now: Nanos, outcome: Outcome, by_rule: usize) {
+    pub(crate) fn step(&mut self, now: Nanos, outcome: Outcome, by_rule: usize, heed: Heed) {
         self.most = self.most.max(outcome.requests);
         let share = outcome.requests as f64 / self.most as f64;
         let load = ((share * LOADS as f64) as usize).min(LOADS - 1);
         self.learn(load, outcome);
+        let by_rule = by_rule.min(self.top());
+        let is_heeded = match heed {
+            Heed::WhileLearning => false,
+            Heed::UntilTried => self.table[load][by_rule].is_none(),
+            Heed::Always => true,
+        };
         let is_learning = self.is_learning(now, outcome.ratio);
-        self.rung = match self.best(load).filter(|_| !is_learning) {
+        self.rung = match self.best(load).filter(|_| !is_learning && !is_heeded) {
             Some((rung, _)) => rung,
-            None => by_rule.min(self.top()),
+            None => by_rule,
         };
         self.load = Some(load);
     }

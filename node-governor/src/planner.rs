@@ -73,14 +73,17 @@ impl Planner {
     pub fn plan(&mut self, sensed: &Sensed, plan: &mut Plan) {
         plan.sleep = self.period;
         plan.pressed = self.pressure.look(sensed.now, sensed.row.as_ref());
+        let tail = sensed.fresh_tail(STALE);
         plan.shares = self.cores.as_mut().map(|policy| {
             policy.plan(&Seen {
                 now: sensed.now,
                 cpu: sensed.service_cpu,
-                p95: sensed.fresh_tail(STALE).map(|tail| tail.latency),
+                p95: tail.map(|tail| tail.latency),
+                requests: tail.map_or(0, |tail| tail.requests),
                 quiet: sensed.is_quiet(STALE),
                 pressed: plan.pressed,
                 jobs: sensed.jobs.clone(),
+                jobs_cpu: sensed.jobs_cpu,
                 elsewhere: sensed.elsewhere.clone(),
                 resources: sensed.resources,
             })
@@ -99,6 +102,10 @@ impl Planner {
             }) => raise(&self.node, &mut plan.cores, Some(service), *speed),
             None if plan.pressed => raise(&self.node, &mut plan.cores, None, 1.0),
             _ => {}
+        }
+        let jobs = plan.shares.iter().flat_map(|shares| &shares.jobs);
+        for job in jobs.filter(|job| job.fast) {
+            raise(&self.node, &mut plan.cores, Some(&job.cores), 1.0);
         }
         if let Some(shares) = &plan.shares
             && let Some(speed) = shares.ceilings.speed

@@ -60,6 +60,7 @@ pub struct Governor {
 struct Divided {
     shares: Shares,
     clock: ServiceClock,
+    jobs_clock: ServiceClock,
     timeline: Recorder,
     peers: Peers,
 }
@@ -222,6 +223,7 @@ impl Governor {
         if let Some(divided) = &mut self.shares {
             divided.shares.look(now);
             divided.clock.look(divided.shares.service());
+            divided.jobs_clock.look(divided.shares.jobs());
         }
         self.zones.iter_mut().for_each(Zone::read);
         let counted = packages(&self.zones);
@@ -262,6 +264,7 @@ impl Governor {
                 divided.clock.look(divided.shares.service());
             }
             self.sensed.service_cpu = divided.clock.sense(now);
+            self.sensed.jobs_cpu = divided.jobs_clock.sense(now);
             let states = divided.shares.states(now);
             self.sensed.jobs.clear();
             self.sensed.jobs.extend_from_slice(states);
@@ -338,7 +341,8 @@ impl Divided {
             .with_context(|| format!("batch.logs: {}", config.batch.logs.display()))?;
         Ok(Divided {
             shares: Shares::find(config, machine, root, held)?,
-            clock: ServiceClock::new(Vec::new()),
+            clock: ServiceClock::default(),
+            jobs_clock: ServiceClock::default(),
             timeline,
             peers: Peers::new(config.division.peers().0),
         })

@@ -47,6 +47,8 @@ pub struct Sensed {
     pub waiting: Vec<Nanos>,
     /// The batch jobs, in their order.
     pub jobs: Vec<State>,
+    /// Cores that the jobs used on average since the last tick, all together; none where that is not known.
+    pub jobs_cpu: Option<f64>,
     /// Jobs of other nodes that these wait for: whether each has ended; none while that is not known.
     pub elsewhere: Vec<Option<bool>>,
     /// What the service and the jobs share beside cores.

@@ -17,6 +17,8 @@ mod foreign;
 mod governor;
 #[path = "cores/group.rs"]
 mod group;
+#[path = "cores/hipster_co.rs"]
+mod hipster_co;
 #[path = "cores/kernel.rs"]
 mod kernel;
 #[path = "cores/layout.rs"]
@@ -27,6 +29,8 @@ mod limits;
 mod mesh;
 #[path = "cores/network.rs"]
 mod network;
+#[path = "cores/page.rs"]
+mod page;
 #[path = "inside/stage.rs"]
 mod stage;
 #[path = "cores/trouble.rs"]
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         foreign::SCENARIOS,
         limits::SCENARIOS,
         network::SCENARIOS,
+        hipster_co::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }

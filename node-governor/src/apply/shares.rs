@@ -214,6 +214,11 @@ impl Shares {
         self.service.as_ref().map_or(Vec::new(), Service::processes)
     }
 
+    /// The jobs' processes, when they were last looked at.
+    pub fn jobs(&self) -> Vec<Pid> {
+        self.runner.processes()
+    }
+
     /// Whether there is a service as configured, or none is.
     pub fn has_service(&self) -> bool {
         self.service.as_ref().is_none_or(Service::is_there)

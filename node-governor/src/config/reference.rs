@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{load, written};
 
 /// Each policy, and each way to say who the service is and where its latency comes from.
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
     "policy: { performance: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, pid: 1 } ]",
     "policy: { powersave: {} }\nuprobes: [ { function: 1, binary: /bin/true, symbol: main, cgroup: a } ]",
     "policy: { ondemand: {} }\ntail: { source: prometheus, url: 'http://127.0.0.1:1/m', metric: m }",
@@ -24,6 +24,7 @@ const FILES: [&str; 19] = [
     "core_policy: { latency_slack: {} }\nservice: { pid_file: /a }",
     "core_policy: { parties: {} }\nservice: { pid_file: /a }",
     "core_policy: { heracles: {} }\nservice: { pid_file: /a }\nnetwork: { interface: eth0, link: 10 Gbit/s }",
+    "core_policy: { hipster_co: {} }\nservice: { pid_file: /a }",
     "core_policy: { blocks: {} }\nservice: { pid: 2 }",
     "core_policy: { static_plan: { node: n, nodes: [ { name: n, cores: 0-1, service: 0 }, { name: m, cores: 0, url: 'https://m:1' } ], authority: cert.pem, steps: [ { job: j, node: n, cores: 1 } ] } }\nservice: { pid: 2 }\njobs: [ { name: j, cgroup: b } ]",
 ];

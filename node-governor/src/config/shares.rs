@@ -9,6 +9,7 @@ use weir_settings::Error;
 use super::Trust;
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
+use crate::cores::hipster_co::{self, HipsterCo};
 use crate::cores::latency_slack::{self, LatencySlack};
 use crate::cores::parties::{self, Parties};
 use crate::cores::static_plan::{self, PlanNode, StaticPlan};
@@ -66,6 +67,8 @@ pub enum Division {
     Parties(parties::Params),
     /// See there.
     Heracles(heracles::Params),
+    /// See there.
+    HipsterCo(hipster_co::Params),
 }
 
 /// A static plan, and which of its nodes this one is.
@@ -116,6 +119,8 @@ impl Shares {
             Division::Parties(parties) if parties.batch.is_empty() => parties.elastic.clone(),
             Division::Parties(parties) => parties.batch.clone(),
             Division::Heracles(heracles) => heracles.elastic.clone(),
+            Division::HipsterCo(co) if co.batch.is_empty() => co.elastic.clone(),
+            Division::HipsterCo(co) => co.batch.clone(),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {
                     let cores = if plan.whole { machine } else { &node.cores };
@@ -138,6 +143,9 @@ impl Division {
             Self::Heracles(params) => {
                 Policy::Heracles(Heracles::new(params.clone(), machine, jobs)?)
             }
+            Self::HipsterCo(params) => {
+                Policy::HipsterCo(HipsterCo::new(params.clone(), machine, jobs)?)
+            }
             Self::StaticPlan(plan) => Policy::StaticPlan(plan.policy(machine, jobs)?),
         })
     }
@@ -150,6 +158,7 @@ impl Division {
             Self::LatencySlack(params) => params.least.with(&params.elastic).with(&params.batch),
             Self::Parties(params) => params.least.with(&params.elastic).with(&params.batch),
             Self::Heracles(params) => params.least.with(&params.elastic),
+            Self::HipsterCo(params) => params.least.with(&params.elastic).with(&params.batch),
             Self::StaticPlan(plan) => {
                 let add = |all: Cores, node: &PlanNode| all.with(&node.cores);
                 plan.here().fold(Cores::NONE, add)
@@ -165,6 +174,7 @@ impl Division {
             Self::LatencySlack(_) => Some("latency_slack"),
             Self::Parties(_) => Some("parties"),
             Self::Heracles(_) => Some("heracles"),
+            Self::HipsterCo(_) => Some("hipster_co"),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
         }
     }
@@ -174,7 +184,7 @@ impl Division {
         match self {
             Self::LatencySlack(params) => params.measured = true,
             Self::Heracles(params) => params.measured = true,
-            Self::Parties(_) | Self::StaticPlan(_) | Self::Blocks(_) => {}
+            Self::Parties(_) | Self::HipsterCo(_) | Self::StaticPlan(_) | Self::Blocks(_) => {}
         }
     }
 
@@ -205,6 +215,7 @@ impl Division {
         match self {
             Self::LatencySlack(params) => params.frequency_steps,
             Self::Parties(params) => params.frequency_steps,
+            Self::HipsterCo(params) => params.frequency_steps,
             Self::Heracles(_) | Self::StaticPlan(_) | Self::Blocks(_) => 0,
         }
     }

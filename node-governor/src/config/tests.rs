@@ -276,7 +276,8 @@ fn uncommented(policy: &str) -> String {
         let is_text = line.starts_with("# ") && !line.starts_with("#  ");
         let line = line.strip_prefix('#').filter(|_| !is_text).unwrap_or(line);
         match line {
-            "  blocks:" | "  latency_slack:" | "  parties:" | "  heracles:" | "  static_plan:" => {
+            "  blocks:" | "  latency_slack:" | "  parties:" | "  heracles:" | "  hipster_co:"
+            | "  static_plan:" => {
                 within = line.trim();
             }
             "" => within = "",
@@ -343,6 +344,9 @@ fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
     let shares = config("heracles").shares.unwrap();
     let heracles = crate::cores::heracles::Params::default();
     assert_eq!(shares.division, Division::Heracles(heracles));
+    let shares = config("hipster_co").shares.unwrap();
+    let hipster_co = crate::cores::hipster_co::Params::default();
+    assert_eq!(shares.division, Division::HipsterCo(hipster_co));
     let shares = config("static_plan").shares.unwrap();
     shares.policy(&(0..4).collect()).unwrap();
 }

@@ -357,12 +357,12 @@ section! {
         /// query bounds the age itself, by a range as `rate(…[10s])`, which is empty without samples in it, or by
         /// `and time() - timestamp(…) < 10`
         query: Option<Text>,
-        /// With `latency_slack`, `parties` and `heracles` the default is 0.95. With `promql` the query says it
+        /// With `latency_slack`, `parties`, `heracles` and `hipster_co` the default is 0.95. With `promql` the query says it
         quantile: Option<Text>,
         /// Calls and requests that ended in this time count. With `promql` the query says it
         window: Option<Text>,
-        /// Between two questions to a page or server; with `latency_slack`, `parties` and `heracles` at most 1s, for
-        /// they forget an answer after 2 s
+        /// Between two questions to a page or server; with `latency_slack`, `parties`, `heracles` and `hipster_co` at
+        /// most 1s, for they forget an answer after 2 s
         every: Option<Text>,
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 use crate::jobs::Queue;
 use blocks::Blocks;
 use heracles::Heracles;
+use hipster_co::HipsterCo;
 use latency_slack::LatencySlack;
 use parties::Parties;
 use static_plan::{PlanNode, Step};
@@ -107,13 +108,25 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         };
         Policy::Parties(Parties::new(params, machine, jobs).unwrap())
     };
+    let hipster_co = |elastic: Cores, batch: Cores, learning, machine| {
+        let params = hipster_co::Params {
+            elastic,
+            batch,
+            interval: tick,
+            learning,
+            frequency_steps: 2,
+            ..hipster_co::Params::default()
+        };
+        Policy::HipsterCo(HipsterCo::new(params, machine, jobs).unwrap())
+    };
     // The compiler says so here when the list below lacks a new one.
     let _ = |policy| match policy {
         Policy::StaticPlan(_)
         | Policy::Blocks(_)
         | Policy::LatencySlack(_)
         | Policy::Parties(_)
-        | Policy::Heracles(_) => (),
+        | Policy::Heracles(_)
+        | Policy::HipsterCo(_) => (),
     };
     vec![
         (
@@ -130,6 +143,14 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         (heracles([1].into(), &two), Some(0.0)),
         (parties([1, 2].into(), [3, 5].into(), &machine), Some(0.0)),
         (parties([1].into(), Cores::NONE, &two), Some(0.0)),
+        (
+            hipster_co([1, 2].into(), [3, 5].into(), 5 * tick, &machine),
+            Some(0.0),
+        ),
+        (
+            hipster_co([1].into(), Cores::NONE, Duration::ZERO, &two),
+            Some(0.0),
+        ),
     ]
 }
 

@@ -2,14 +2,14 @@
 //! All cores alike, at the frequency that has paid at this load: tried by a heuristic first, then looked up.
 //!
 //! HipsterIn of Hipster ([`crate::learner`], with its source): what is gained beside the latency is power. Power is
-//! taken to grow with the cube of the frequency, not measured. Its variant that fills what is left with batch jobs is a
-//! matter of core policies. Cores are alike here: a rung is a frequency.
+//! taken to grow with the cube of the frequency, not measured. HipsterCo, which fills what is left with batch jobs, is the
+//! core policy `hipster_co`. Cores are alike here: a rung is a frequency.
 
 use std::time::Duration;
 
 use crate::frequency::octopus_man::{OctopusMan, TOP, set};
 use crate::frequency::{Choose, Parameters, Wrong};
-use crate::learner::{Learner, Outcome};
+use crate::learner::{Heed, Learner, Outcome};
 use crate::node::Node;
 use crate::plan::Plan;
 use crate::sensed::{Nanos, Sensed};
@@ -92,7 +92,8 @@ impl Learning {
             gain: self.saved(rung),
         };
         let by_rule = of.step(rung, ratio);
-        self.learner.step(sensed.now, outcome, by_rule);
+        self.learner
+            .step(sensed.now, outcome, by_rule, Heed::WhileLearning);
     }
 }
 

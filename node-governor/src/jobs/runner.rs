@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tracing::{info, warn};
 
 use super::State;
@@ -233,6 +234,12 @@ impl Runner {
     /// Code, CPU time and trouble of a job.
     pub fn facts(&self, job: usize) -> &Facts {
         &self.jobs[job].facts
+    }
+
+    /// Processes of the jobs that have not ended, but for their keepers, when they were last looked at.
+    pub fn processes(&self) -> Vec<Pid> {
+        let alive = self.jobs.iter().filter(|job| job.is_alive());
+        alive.flat_map(Job::processes).collect()
     }
 
     /// Writes that failed, and starts.

@@ -4,12 +4,13 @@
 use super::*;
 use crate::cores::blocks::{Blocks, Params as Blocked};
 use crate::cores::heracles::{Heracles, Params as Shared, power};
+use crate::cores::hipster_co;
 use crate::cores::latency_slack::{LatencySlack, Params as Slack};
 use crate::frequency::performance::Performance;
 use crate::frequency::powersave::Powersave;
 use crate::jobs::{Job, Queue, State};
 use crate::node::{Khz, NodeCore, Range};
-use crate::sensed::{Core, Nanos, Resources, Row};
+use crate::sensed::{Core, Nanos, Resources, Row, Tail};
 
 const MIN: Khz = Khz(1_000_000);
 const MAX: Khz = Khz(2_600_000);
@@ -161,6 +162,30 @@ fn short_of_power_jobs_cores_are_lowered_and_the_services_stay() {
     assert_eq!(shares.service, [0].into());
     assert_eq!(frequencies(&plan), [MAX, MIN, MIN, MIN]);
     assert_eq!(shares.ceilings.egress, Some(450_000_000));
+}
+
+#[test]
+fn jobs_of_a_service_that_may_be_slow_are_fast() {
+    let machine: Cores = (0..4).collect();
+    let params = hipster_co::Params {
+        frequency_steps: 2,
+        ..hipster_co::Params::default()
+    };
+    let co = hipster_co::HipsterCo::new(params, &machine, &jobs()).unwrap();
+    let mut planner = planner(Some(cores::Policy::HipsterCo(co)));
+    let mut plan = Plan::default();
+    for second in 1..10 {
+        let mut sensed = sensed(20 * second, 0.1, None);
+        sensed.tail = Some(Tail {
+            latency: Duration::from_micros(100),
+            requests: 100,
+            at: sensed.now,
+        });
+        planner.plan(&sensed, &mut plan);
+    }
+    let shares = plan.shares.as_ref().unwrap();
+    assert_eq!(shares.service, [0].into());
+    assert_eq!(frequencies(&plan), [MIN, MAX, MAX, MAX]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many cores the service uses: the CPU clocks of its processes from tick to tick.
+//! How many cores the service uses, or the jobs: the CPU clocks of their processes from tick to tick.
 //!
 //! Such a clock counts nanoseconds, while `/proc/PID/stat` counts hundredths of a second, a fifth of a tick. It has
 //! no time of processes that came from it: one that comes and goes between two looks is not seen.
@@ -11,7 +11,7 @@ use rustix::process::Pid;
 
 use crate::sensed::Nanos;
 
-/// The clocks of the service's processes.
+/// The clocks of the service's processes, or of the jobs'.
 #[derive(Debug, Default)]
 pub struct ServiceClock {
     processes: Vec<Process>,

@@ -7,7 +7,7 @@ use weir_guest::Guest;
 use crate::group::{self, MOUNT};
 use crate::layout::{self, CALM, SERVICE, SERVICE_CORES};
 use crate::stage::Scenario;
-use crate::{governor, work};
+use crate::{governor, page, work};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[(
     "a_service_that_gets_slow_takes_memory_and_disk_of_jobs_and_after_kill_9_and_sigterm_they_are_as_found",
@@ -27,26 +27,6 @@ batch: { cgroup: weir, logs: /var/log/weir, user: 0 }
 jobs:
   - { name: backup, queue: short, cgroup: machine.slice/backup }
   - { name: freqmine, queue: long, threads: 2, command: [/bin/weir-guest-work, /run/work/freqmine, '{threads}'] }";
-
-/// A server of a page whose requests are as many as /run/www/step says for each tenth of a second, all slow.
-const PAGE: &str = "
-    mkdir -p /run/www; echo 0 > /run/www/step
-    {
-      requests=10
-      while read -r step < /run/www/step; do
-        requests=$((requests + step))
-        cat > /run/www/next <<PAGE
-# TYPE took histogram
-took_bucket{le=\"0.001\"} 10
-took_bucket{le=\"0.05\"} $requests
-took_bucket{le=\"+Inf\"} $requests
-took_count $requests
-PAGE
-        mv /run/www/next /run/www/metrics
-        usleep 100000
-      done
-    } > /dev/null 2>&1 &
-    httpd -p 127.0.0.1:9901 -h /run/www";
 
 const OWN_MEMORY: &str = "weir/freqmine/memory.high";
 const OWN_DISK: &str = "weir/freqmine/io.weight";
@@ -86,7 +66,7 @@ fn takes(guest: &mut Guest) -> Result<()> {
     governor::start(guest, CONFIGURATION)?;
     group::wait_for(guest, &all)?;
     // It has no requests.
-    guest.sh(PAGE)?;
+    page::serve(guest)?;
     let none = [
         (SERVICE_CORES, "0"),
         (OWN_MEMORY, MOST),
@@ -95,7 +75,7 @@ fn takes(guest: &mut Guest) -> Result<()> {
         (DISK, "default 100"),
     ];
     group::wait_for(guest, &none)?;
-    guest.sh("echo 10 > /run/www/step")?;
+    page::slow_down(guest)?;
     group::wait_for(guest, &all)?;
     governor::stop(guest, "TERM")?;
     are_as_found(guest)

@@ -78,7 +78,7 @@ fn waits(guest: &mut Guest, seconds: u32) -> Result<()> {
 }
 
 /// Cores and frequencies are written one after the other.
-fn wait_for_khz(guest: &mut Guest, wanted: [u32; 4]) -> Result<()> {
+pub(crate) fn wait_for_khz(guest: &mut Guest, wanted: [u32; 4]) -> Result<()> {
     let says = |(core, khz): (usize, &u32)| {
         format!("grep -qx {khz} /sys/devices/system/cpu/cpu{core}/cpufreq/scaling_setspeed")
     };

@@ -11,7 +11,7 @@ use super::{frequency, ms, one, section_line, written};
 use crate::config::shares::{Division, Places};
 use crate::cores::blocks::{self, Size};
 use crate::cores::heracles::power;
-use crate::cores::{Cores, heracles, latency_slack, parties};
+use crate::cores::{Cores, heracles, hipster_co, latency_slack, parties};
 use crate::frequency::Frequency;
 
 /// Longer is no time between two decisions.
@@ -27,6 +27,7 @@ pub(super) fn division(
         ("latency_slack", section_line(&written.latency_slack)),
         ("parties", section_line(&written.parties)),
         ("heracles", section_line(&written.heracles)),
+        ("hipster_co", section_line(&written.hipster_co)),
         ("static_plan", section_line(&written.static_plan)),
     ];
     let (name, line) = one(&sections, scope, "names no policy")?;
@@ -46,6 +47,8 @@ pub(super) fn division(
         Division::Parties(read.parties(&written.value)?)
     } else if let Some(written) = &written.heracles {
         Division::Heracles(read.heracles(&written.value)?)
+    } else if let Some(written) = &written.hipster_co {
+        Division::HipsterCo(read.hipster_co(&written.value)?)
     } else if let Some(written) = &written.static_plan {
         Division::StaticPlan(read.static_plan(&written.value)?)
     } else {
@@ -222,6 +225,26 @@ impl Reading<'_> {
                 default.network_steps,
             )?,
             link: default.link,
+            patience: self.duration(&written.patience, "patience", default.patience)?,
+        })
+    }
+
+    fn hipster_co(&mut self, written: &written::HipsterCo) -> Result<hipster_co::Params, Error> {
+        let default = hipster_co::Params::default();
+        Ok(hipster_co::Params {
+            least: self.cores(&written.least, "least", default.least)?,
+            elastic: self.cores(&written.elastic, "elastic", default.elastic)?,
+            batch: self.cores(&written.batch, "batch", default.batch)?,
+            target: self.duration(&written.target, "target", default.target)?,
+            danger: self.share(&written.danger, "danger", default.danger)?,
+            safe: self.share(&written.safe, "safe", default.safe)?,
+            interval: self.duration(&written.interval, "interval", default.interval)?,
+            learning: self.duration(&written.learning, "learning", default.learning)?,
+            frequency_steps: self.step_count(
+                &written.frequency_steps,
+                "frequency_steps",
+                default.frequency_steps,
+            )?,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })
     }

@@ -265,6 +265,27 @@ fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:3: core_policy.parties.disk_steps: \"-1\" is not a whole number",
         ),
     ]);
+    let hipster_co = |params: &str| {
+        format!("service: {{ cgroup: memcached }}\ncore_policy:\n  hipster_co: {{ {params} }}\n")
+    };
+    refused([
+        (
+            hipster_co("batch: 1-3"),
+            "g.yaml:3: core_policy.hipster_co.batch: 1: in elastic, too",
+        ),
+        (
+            hipster_co("interval: 0s"),
+            "g.yaml:3: core_policy.hipster_co.interval: is nothing",
+        ),
+        (
+            hipster_co("safe: 90 %"),
+            "g.yaml:3: core_policy.hipster_co.safe: 0.9 is not above 0 and at most 0.85",
+        ),
+        (
+            hipster_co("frequency_steps: 4"),
+            "g.yaml:3: core_policy.hipster_co.frequency_steps: needs policy, above which it raises: powersave",
+        ),
+    ]);
 }
 
 #[test]
@@ -410,7 +431,7 @@ fn a_service_and_a_policy_are_one_each() {
         ),
         (
             "core_policy: {}\n".into(),
-            "g.yaml:1: core_policy: names no policy; one of blocks, latency_slack, parties, heracles, static_plan",
+            "g.yaml:1: core_policy: names no policy; one of blocks, latency_slack, parties, heracles, hipster_co, static_plan",
         ),
         (
             "core_policy:\n  static_plan: {}\n  blocks: {}\n".into(),
@@ -857,12 +878,19 @@ fn latency_slack_without_a_latency_is_allowed_and_told() {
         panic!("{:?}", warnings(""));
     };
     assert!(warning.contains("goes by CPU use alone"), "{warning}");
-    let parties =
-        "service: { pid: 7 }\ncore_policy: { parties: {} }\njobs: [{ name: a, cgroup: a }]\n";
-    let [warning] = &said(parties).unwrap().warnings()[..] else {
-        panic!("no warning");
-    };
-    assert!(warning.contains("the service keeps all"), "{warning}");
+    for policy in ["parties", "hipster_co"] {
+        let text = format!(
+            "service: {{ pid: 7 }}\ncore_policy: {{ {policy}: {{}} }}\njobs: [{{ name: a, cgroup: a }}]\n"
+        );
+        let [warning] = &said(&text).unwrap().warnings()[..] else {
+            panic!("no warning");
+        };
+        assert!(
+            warning.contains(&format!("{policy} goes by latency alone"))
+                && warning.contains("the service keeps all"),
+            "{warning}"
+        );
+    }
     assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
     let query = "tail: { source: promql, url: 'http://127.0.0.1:9090', query: x }";
     assert_eq!(warnings(query), [""; 0]);

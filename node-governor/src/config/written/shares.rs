@@ -28,6 +28,9 @@ section! {
         parties: Option<Spanned<Parties>>,
         /// Jobs have cores one by one while the tail has slack (Heracles, ISCA 2015). Set `tail`
         heracles: Option<Spanned<Heracles>>,
+        /// The cores and the frequency with which jobs have got on best at this load, within the tail's target
+        /// (HipsterCo, HPCA 2017). Set `tail`
+        hipster_co: Option<Spanned<HipsterCo>>,
         /// A written plan of all cores of the machine, or of several nodes
         static_plan: Option<Spanned<StaticPlan>>,
     }
@@ -151,6 +154,32 @@ section! {
     }
 }
 section! {
+    /// `hipster_co`
+    HipsterCo {
+        /// The service's cores. No core is in two of the three
+        least: Option<Text>,
+        /// The service's or jobs', one by one
+        elastic: Option<Text>,
+        /// Jobs'; `none` on a machine of two cores
+        batch: Option<Text>,
+        /// For the tail's quantile
+        target: Option<Text>,
+        /// Above this share of the target a rung up, while it learns
+        danger: Option<Text>,
+        /// Below this share a rung down
+        safe: Option<Text>,
+        /// Between two steps; no shorter than it takes until the tail tells of one
+        interval: Option<Text>,
+        /// For so long, and again when the target is missed in 3 of 10 steps, it goes by the tail alone
+        learning: Option<Text>,
+        /// From the lowest frequency to the highest, 16 at most. Above 0 it needs `policy: { powersave: {} }` as the
+        /// floor, and cores of jobs have their highest frequency
+        frequency_steps: Option<Text>,
+        /// No tail known for so long: the service has all
+        patience: Option<Text>,
+    }
+}
+section! {
     /// `static_plan`
     StaticPlan {
         /// The service's cores; left out where the plan has none for it
@@ -206,7 +235,7 @@ section! {
         name: Option<Text>,
         /// Long jobs go to the large block first, short ones to the small one; of one queue in the order of the file
         queue: Option<Text>,
-        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack`, `parties` and `heracles` raise it
+        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack`, `parties`, `heracles` and `hipster_co` raise it
         /// for `medium` and `long` jobs to the cores that they may have in the end
         threads: Option<Text>,
         /// This or `cgroup`: the program, a path with a slash, and its arguments; no shell reads them. A program that

@@ -171,7 +171,14 @@ impl Job {
         all
     }
 
-    /// The same, so that none is taken for another later.
+    /// The same, when it was last looked at or frozen.
+    pub(super) fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.processes
+            .iter()
+            .filter_map(|process| Pid::from_raw(process.pid))
+    }
+
+    /// As [`Job::others`], so that none is taken for another later.
     fn known(&self) -> Vec<Process> {
         let known = self.others().into_iter().filter_map(|pid| {
             let pid = pid.as_raw_nonzero().get();
