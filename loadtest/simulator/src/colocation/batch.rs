@@ -101,12 +101,13 @@ impl Batch {
         (0..self.jobs.len()).map(of).sum()
     }
 
-    /// Lets those that run go on until `now + dt`.
-    pub(super) fn advance(&mut self, now: f64, dt: f64, plan: &CorePlan) {
+    /// Lets those that run go on until `now + dt`; the core seconds that they use.
+    pub(super) fn advance(&mut self, now: f64, dt: f64, plan: &CorePlan) -> f64 {
         if plan.jobs.len() != self.jobs.len() {
             // Nothing has been planned yet.
-            return;
+            return 0.0;
         }
+        let mut used = 0.0;
         let load = |core: u32| -> f64 {
             let on = |(job, planned): (&Job, &JobPlan)| {
                 let here = job.state == State::Running && planned.cores.has(core);
@@ -134,8 +135,10 @@ impl Batch {
             }
             let starting = job.starting.min(dt);
             job.starting -= starting;
+            let share = share.min(job.threads);
+            used += (dt - starting) * share;
             let slowdown = job.scaling.slowdown(others);
-            let speed = job.scaling.speed(share.min(job.threads)) / slowdown;
+            let speed = job.scaling.speed(share) / slowdown;
             let done = (dt - starting) * speed;
             if done < job.left {
                 job.left -= done;
@@ -145,5 +148,6 @@ impl Batch {
                 job.state = State::Finished;
             }
         }
+        used
     }
 }

@@ -52,6 +52,12 @@ impl Window {
         }
     }
 
+    /// How many there are.
+    pub(super) fn requests(&self) -> u64 {
+        let requests: f64 = self.0.iter().map(|(_, part)| part.requests).sum();
+        requests.round() as u64
+    }
+
     /// None where there was none.
     pub(super) fn p95(&self, memcached: &Memcached) -> Option<Duration> {
         let mut parts: Vec<Part> = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_governor::cores::{
-    CorePlan, Cores, Policy, Seen, blocks, heracles, latency_slack, parties,
+    CorePlan, Cores, Policy, Seen, blocks, heracles, hipster_co, latency_slack, parties,
 };
 use weir_governor::jobs::{Job, Queue, State};
 use weir_governor::sensed::Nanos;
@@ -43,17 +43,20 @@ pub enum Way {
     Parties,
     /// `heracles`, at its own.
     Heracles,
+    /// `hipster_co`, at its own.
+    HipsterCo,
 }
 
 impl Way {
     /// In the order of the tables.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Document,
         Self::Blocks,
         Self::SlowSlack,
         Self::Slack,
         Self::Parties,
         Self::Heracles,
+        Self::HipsterCo,
     ];
 
     /// For tables.
@@ -66,6 +69,7 @@ impl Way {
             Self::Slack => "latency_slack, governor's pace",
             Self::Parties => "parties, governor's pace",
             Self::Heracles => "heracles, governor's pace",
+            Self::HipsterCo => "hipster_co, governor's pace",
         }
     }
 
@@ -74,7 +78,7 @@ impl Way {
         match self {
             Self::Document | Self::Blocks => None,
             Self::SlowSlack => Some(Self::Document),
-            Self::Slack | Self::Parties | Self::Heracles => Some(Self::Blocks),
+            Self::Slack | Self::Parties | Self::Heracles | Self::HipsterCo => Some(Self::Blocks),
         }
     }
 
@@ -97,6 +101,11 @@ impl Way {
                 let params = heracles::Params::default();
                 let policy = heracles::Heracles::new(params, &machine, &jobs);
                 Policy::Heracles(policy.expect("the defaults are for four cores"))
+            }
+            Self::HipsterCo => {
+                let params = hipster_co::Params::default();
+                let policy = hipster_co::HipsterCo::new(params, &machine, &jobs);
+                Policy::HipsterCo(policy.expect("the defaults are for four cores"))
             }
         }
     }
@@ -223,6 +232,8 @@ struct Run<'a> {
     next: Option<(f64, CorePlan)>,
     /// CPU seconds since the last look.
     used: f64,
+    /// By jobs.
+    jobs_used: f64,
     changes: f64,
     lent: f64,
     waste: Waste,
@@ -252,6 +263,7 @@ impl<'a> Run<'a> {
             },
             next: None,
             used: 0.0,
+            jobs_used: 0.0,
             changes: 0.0,
             lent: 0.0,
             waste: Waste::default(),
@@ -295,7 +307,7 @@ impl<'a> Run<'a> {
             let cores = self.plan.service.len().min(2);
             self.serve(now, rate, cores);
             parts[cores.clamp(1, 2) - 1] += self.memcached.served(rate, cores) * STEP_S;
-            self.batch.advance(now, STEP_S, &self.plan);
+            self.jobs_used += self.batch.advance(now, STEP_S, &self.plan);
             if ended.is_none() {
                 self.lent += if cores == 1 { STEP_S } else { 0.0 };
                 let states = self.batch.states();
@@ -372,12 +384,15 @@ impl<'a> Run<'a> {
         let noise = lognormal(&mut self.rng, self.params.use_sigma);
         let cpu = self.used / self.tick_s * noise;
         self.used = 0.0;
+        let jobs_cpu = std::mem::take(&mut self.jobs_used) / self.tick_s;
         let p95 = self.window_p95();
         let plan = self.policy.plan(&Seen {
             now: Nanos((now * 1e9) as u64),
             cpu: Some(cpu),
             p95,
+            requests: self.window.requests(),
             jobs: self.batch.states(),
+            jobs_cpu: Some(jobs_cpu),
             ..Seen::default()
         });
         self.next = Some((now + self.act_s, plan));
