@@ -44,6 +44,8 @@ pub struct Seen {
     pub requests: u64,
     /// Who measures it says that there were no requests of late: as good as a short latency.
     pub quiet: bool,
+    /// The 95th percentile of late of each service beside this one, in their order; nothing where it had no requests.
+    pub others: Vec<Option<Duration>>,
     /// The mesh refuses requests to this host or is about to ([`crate::pressure`]).
     pub pressed: bool,
     /// One for each job, in their order. A missing one waits.
@@ -81,6 +83,8 @@ impl Seen {
 pub struct CorePlan {
     /// The service's; where it lives on another node, none.
     pub service: Cores,
+    /// Those of each service beside it, in their order.
+    pub others: Vec<Cores>,
     /// The service's cores shall be at least so fast, whatever else chooses their frequency: 0 is their lowest, 1
     /// their highest. None: it is no matter of this plan.
     pub speed: Option<f64>,
@@ -207,6 +211,8 @@ pub enum Policy {
     LatencySlack(latency_slack::LatencySlack),
     /// One resource at a time by the service's latency.
     Parties(parties::Parties),
+    /// The same for several services, cores alone.
+    Services(parties::services::Services),
     /// Jobs have cores by the service's slack and load.
     Heracles(heracles::Heracles),
     /// Cores and frequency by what has paid at this load.
@@ -219,6 +225,7 @@ impl Policy {
         match self {
             Self::LatencySlack(policy) => Some(policy.target()),
             Self::Parties(policy) => Some(policy.target()),
+            Self::Services(policy) => Some(policy.target()),
             Self::Heracles(policy) => Some(policy.target()),
             Self::HipsterCo(policy) => Some(policy.target()),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
@@ -232,6 +239,7 @@ impl Policy {
             Self::Blocks(policy) => policy.plan(seen),
             Self::LatencySlack(policy) => policy.plan(seen),
             Self::Parties(policy) => policy.plan(seen),
+            Self::Services(policy) => policy.plan(seen),
             Self::Heracles(policy) => policy.plan(seen),
             Self::HipsterCo(policy) => policy.plan(seen),
         }

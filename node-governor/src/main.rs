@@ -284,6 +284,8 @@ struct Edges {
     functions: Vec<(u8, String)>,
     logs: Option<PathBuf>,
     tail: config::Tail,
+    /// Of the services beside the first.
+    others: Vec<config::Tail>,
     mesh: Option<config::Mesh>,
     trust: config::Trust,
 }
@@ -295,6 +297,13 @@ impl Edges {
             functions: config.functions.clone(),
             logs: shares.map(|shares| shares.batch.logs.clone()),
             tail: config.tail.clone(),
+            others: shares.map_or_else(Vec::new, |shares| {
+                shares
+                    .others
+                    .iter()
+                    .map(|other| other.tail.clone())
+                    .collect()
+            }),
             mesh: config.mesh.clone(),
             trust: shares.map_or_else(Default::default, |shares| shares.division.peers().1),
         }
@@ -303,6 +312,9 @@ impl Edges {
     /// Starts what has a task of its own; the pages are the caller's to serve.
     fn start(self, governor: &Governor) -> App {
         tokio::spawn(measure(self.tail, governor.measured()));
+        for (tail, measured) in self.others.into_iter().zip(governor.measured_others()) {
+            tokio::spawn(measure(tail, measured));
+        }
         if let Some(mesh) = self.mesh {
             tokio::spawn(mesh::connect(mesh, governor.link()));
         }

@@ -81,6 +81,7 @@ impl Planner {
                 p95: tail.map(|tail| tail.latency),
                 requests: tail.map_or(0, |tail| tail.requests),
                 quiet: sensed.is_quiet(STALE),
+                others: sensed.fresh_others(STALE),
                 pressed: plan.pressed,
                 jobs: sensed.jobs.clone(),
                 jobs_cpu: sensed.jobs_cpu,

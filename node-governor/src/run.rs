@@ -63,6 +63,8 @@ struct Divided {
     jobs_clock: ServiceClock,
     timeline: Recorder,
     peers: Peers,
+    /// Of each service beside the first.
+    others: Vec<Measured>,
 }
 
 type Division = (
@@ -91,6 +93,11 @@ fn divide(
     let shown = SharesBook {
         target: policy.target(),
         machine: machine.clone(),
+        others: written
+            .others
+            .iter()
+            .map(|other| (other.name.clone(), Cores::NONE))
+            .collect(),
         ..SharesBook::new(&written.jobs)
     };
     let divided = Divided::find(written, &machine, root, held)?;
@@ -171,6 +178,12 @@ impl Governor {
     /// Where a latency that is measured elsewhere is put.
     pub fn measured(&self) -> Measured {
         self.sense.measured()
+    }
+
+    /// The same of each service beside the first.
+    pub fn measured_others(&self) -> Vec<Measured> {
+        let others = self.shares.as_ref().map(|divided| divided.others.clone());
+        others.unwrap_or_default()
     }
 
     /// What the governors of other nodes say of their jobs.
@@ -264,6 +277,10 @@ impl Governor {
                 divided.clock.look(divided.shares.service());
             }
             self.sensed.service_cpu = divided.clock.sense(now);
+            self.sensed.others.resize(divided.others.len(), None);
+            for (tail, measured) in self.sensed.others.iter_mut().zip(&divided.others) {
+                *tail = measured.last(*tail);
+            }
             self.sensed.jobs_cpu = divided.jobs_clock.sense(now);
             let states = divided.shares.states(now);
             self.sensed.jobs.clear();
@@ -345,6 +362,7 @@ impl Divided {
             jobs_clock: ServiceClock::default(),
             timeline,
             peers: Peers::new(config.division.peers().0),
+            others: config.others.iter().map(|_| Measured::default()).collect(),
         })
     }
 }

@@ -39,6 +39,8 @@ pub struct Sensed {
     pub finished: Vec<Finished>,
     /// The service's own latency, where something measures it.
     pub tail: Option<Tail>,
+    /// Of each service beside it, in the policy's order.
+    pub others: Vec<Option<Tail>>,
     /// Cores that the service used on average since the last tick; none where that is not known.
     pub service_cpu: Option<f64>,
     /// What the mesh says of the service's host, where it is asked.
@@ -160,6 +162,13 @@ impl Sensed {
     pub fn fresh_tail(&self, stale: Duration) -> Option<Tail> {
         self.tail
             .filter(|tail| tail.requests > 0 && self.now.since(tail.at) <= stale)
+    }
+
+    /// The latencies of the services beside it, those that are not older: nothing where there were no requests.
+    pub fn fresh_others(&self, stale: Duration) -> Vec<Option<Duration>> {
+        let lately = |tail: &Option<Tail>| tail.filter(|tail| self.now.since(tail.at) <= stale);
+        let latency = |tail: &Option<Tail>| Some(lately(tail)?.latency);
+        self.others.iter().map(latency).collect()
     }
 
     /// Who measures the latency said lately that there were no requests to measure.

@@ -31,6 +31,8 @@ mod mesh;
 mod network;
 #[path = "cores/page.rs"]
 mod page;
+#[path = "cores/services.rs"]
+mod services;
 #[path = "inside/stage.rs"]
 mod stage;
 #[path = "cores/trouble.rs"]
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         limits::SCENARIOS,
         network::SCENARIOS,
         hipster_co::SCENARIOS,
+        services::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }

@@ -14,6 +14,9 @@ pub struct SharesView {
     pub cores: String,
     /// How many these are.
     pub count: usize,
+    /// Of each service beside it, by its name.
+    #[serde(default)]
+    pub others: BTreeMap<String, String>,
     /// Why it has them.
     pub why: String,
     /// Times that they changed.
@@ -92,6 +95,11 @@ impl SharesView {
         Self {
             cores: book.service.to_string(),
             count: book.service.len(),
+            others: book
+                .others
+                .iter()
+                .map(|(name, cores)| (name.clone(), cores.to_string()))
+                .collect(),
             why: reason_name(book.reason).to_owned(),
             moves: book.moves,
             cpu: book.cpu,

@@ -27,7 +27,8 @@ use service::Service;
 
 /// In the state directory.
 const FILE: &str = "groups.json";
-/// Under which name the service's group is remembered; a job's has `job ` in front.
+/// Under which name the service's group is remembered; one beside it has its name behind that, a job's has `job ` in
+/// front.
 const SERVICE: &str = "service";
 
 /// Why cores are not divided.
@@ -57,6 +58,8 @@ pub enum Error {
 pub struct Shares {
     groups: Groups,
     service: Option<Service>,
+    /// Those beside it, by the names under which they are remembered.
+    others: Vec<(String, Service)>,
     runner: Runner,
     network: Option<Network>,
     remembered: Remembered<Found>,
@@ -95,6 +98,14 @@ impl Shares {
         )?;
         Ok(Shares {
             service: config.service.clone().map(Service::new),
+            others: config
+                .others
+                .iter()
+                .map(|other| {
+                    let name = format!("{SERVICE} {}", other.name);
+                    (name, Service::new(other.service.clone()))
+                })
+                .collect(),
             groups,
             runner,
             network,
@@ -108,7 +119,7 @@ impl Shares {
     /// From here on they are ours. How they were found is on disk before anything is changed.
     pub fn take(&mut self, now: Nanos) -> Result<(), Error> {
         self.runner.look(now);
-        if let Some(service) = &mut self.service {
+        for (_, service) in each(&mut self.service, &mut self.others) {
             service.look(&self.groups, now);
         }
         self.remember()?;
@@ -118,14 +129,24 @@ impl Shares {
         Ok(())
     }
 
+    fn services(&self) -> impl Iterator<Item = (&str, &Service)> {
+        let first = self.service.iter().map(|service| (SERVICE, service));
+        first.chain(
+            self.others
+                .iter()
+                .map(|(name, service)| (name.as_str(), service)),
+        )
+    }
+
     /// Those that are new.
     fn remember(&mut self) -> Result<(), state::Error> {
         let version = self.runner.found_version();
-        let service = self.service.as_ref().and_then(Service::found);
-        let service = service.map(|found| (SERVICE.to_owned(), found.clone()));
+        let service =
+            |(name, service): (&str, &Service)| Some((name.to_owned(), service.found()?.clone()));
+        let services: Vec<_> = self.services().filter_map(service).collect();
         let jobs = self.runner.found().into_iter();
         let jobs = jobs.map(|(name, found)| (format!("job {name}"), found));
-        let all = service.into_iter().chain(jobs);
+        let all = services.into_iter().chain(jobs);
         // Who has come anew, as a service that was started again, is not who was found.
         let is_same = |name: &String, found: &Found| {
             let known = self.remembered.found().get(name);
@@ -153,10 +174,15 @@ impl Shares {
     /// Once a second: who has come and gone, and whether what was written holds.
     pub fn look(&mut self, now: Nanos) {
         self.runner.look(now);
-        let service = self.service.as_mut();
-        if service.is_some_and(|service| service.look(&self.groups, now)) {
+        let mut gone = Vec::new();
+        for (name, service) in each(&mut self.service, &mut self.others) {
+            if service.look(&self.groups, now) {
+                gone.push(name.to_owned());
+            }
+        }
+        if !gone.is_empty() {
             // One that has its name is found in its own way.
-            let forgotten = self.remembered.forget(&[SERVICE.to_owned()]);
+            let forgotten = self.remembered.forget(&gone);
             self.remembers(forgotten);
         }
         self.version = None;
@@ -186,12 +212,6 @@ impl Shares {
         self.version == Some(self.runner.found_version())
     }
 
-    fn knows_service(&self) -> bool {
-        let found = self.service.as_ref().and_then(Service::found);
-        let known = self.remembered.found().get(SERVICE);
-        found.map(|found| &found.members) == known.map(|known| &known.members)
-    }
-
     /// Says once that it does not.
     fn remembers(&mut self, done: Result<(), state::Error>) {
         let forgot = std::mem::replace(&mut self.forgetful, done.is_err());
@@ -219,9 +239,9 @@ impl Shares {
         self.runner.processes()
     }
 
-    /// Whether there is a service as configured, or none is.
+    /// Whether there are the services that are configured.
     pub fn has_service(&self) -> bool {
-        self.service.as_ref().is_none_or(Service::is_there)
+        self.services().all(|(_, service)| service.is_there())
     }
 
     /// Writes what differs from what was written before. What could not be put back by others is not touched.
@@ -230,10 +250,22 @@ impl Shares {
         if knows {
             self.runner.give(&plan.jobs);
         }
-        if self.knows_service()
-            && let Some(service) = &mut self.service
-        {
-            service.set(&plan.service, now);
+        let planned = std::iter::once(&plan.service).chain(&plan.others);
+        let remembered = &self.remembered;
+        let known = each(&mut self.service, &mut self.others)
+            .zip(planned)
+            .filter(|((name, service), _)| service.is_known(remembered.found().get(*name)));
+        let mut services: Vec<(&mut Service, &Cores)> = known
+            .map(|((_, service), cores)| (service, cores))
+            .collect();
+        // Who gets a core gets it from one that has given it.
+        for (service, cores) in &mut services {
+            if let Some(kept) = service.cores().map(|had| had.shared(cores)) {
+                service.set(&kept, now);
+            }
+        }
+        for (service, cores) in services {
+            service.set(cores, now);
         }
         if knows {
             self.runner.take(&plan.jobs, now);
@@ -257,14 +289,14 @@ impl Shares {
 
     /// Writes that failed.
     pub fn write_errors(&self) -> u64 {
-        let service = self.service.as_ref().map_or(0, Service::write_errors);
+        let services = self.services().map(|(_, service)| service.write_errors());
         let network = self.network.as_ref().map_or(0, Network::write_errors);
-        service + network + self.runner.write_errors()
+        services.sum::<u64>() + network + self.runner.write_errors()
     }
 
-    /// The service gets back what it had, before anything that may take time.
+    /// Services get back what they had, before anything that may take time.
     pub fn let_go(&mut self) {
-        if let Some(service) = &mut self.service {
+        for (_, service) in each(&mut self.service, &mut self.others) {
             service.let_go();
         }
     }
@@ -290,6 +322,16 @@ impl Shares {
     }
 }
 
+/// The first service and those beside it, by the names under which they are remembered.
+fn each<'s>(
+    service: &'s mut Option<Service>,
+    others: &'s mut [(String, Service)],
+) -> impl Iterator<Item = (&'s str, &'s mut Service)> {
+    let first = service.iter_mut().map(|service| (SERVICE, service));
+    let others = others.iter_mut();
+    first.chain(others.map(|(name, service)| (name.as_str(), service)))
+}
+
 impl Drop for Shares {
     /// For whoever has not called [`Shares::end`], as a thread that panics or a start that fails: nobody has asked
     /// for the jobs to end.
@@ -304,14 +346,14 @@ pub fn restore(root: &Root, held: &Held) -> Result<Vec<(String, std::io::Error)>
     Ok(put_back(&mut remembered, &Groups::find(root)?))
 }
 
-/// The service before the jobs.
+/// Services before jobs.
 fn put_back(remembered: &mut Remembered<Found>, groups: &Groups) -> Vec<(String, std::io::Error)> {
     let (mut back, mut left) = (Vec::new(), Vec::new());
-    let (service, jobs): (Vec<_>, Vec<_>) = remembered
+    let (services, jobs): (Vec<_>, Vec<_>) = remembered
         .found()
         .iter()
-        .partition(|(name, _)| *name == SERVICE);
-    for (name, found) in service.into_iter().chain(jobs) {
+        .partition(|(name, _)| name.starts_with(SERVICE));
+    for (name, found) in services.into_iter().chain(jobs) {
         let group = groups.existing(&found.members);
         match group.and_then(|mut group| group.restore(found)) {
             Ok(()) => back.push(name.clone()),

@@ -21,6 +21,8 @@ pub struct SharesBook {
     pub target: Option<Duration>,
     /// The service's, as planned.
     pub service: Cores,
+    /// Services beside it, by name, with their cores as planned.
+    pub others: Vec<(String, Cores)>,
     /// Why: the last reason to have them or to keep them, and never [`Reason::Same`] after another one.
     pub reason: Reason,
     /// The mesh refuses requests or is about to.
@@ -106,7 +108,8 @@ pub struct Progress {
 }
 
 impl SharesBook {
-    /// Nothing has happened. Whoever knows them sets `machine` and `target`, which stay as they are.
+    /// Nothing has happened. Whoever knows them sets `machine`, `target` and the names of `others`, which stay as they
+    /// are.
     pub fn new(specs: &[Spec]) -> Self {
         let job = |spec: &Spec| JobBook {
             name: spec.job.name.clone(),
@@ -145,6 +148,9 @@ impl SharesBook {
         }
         self.moves += u64::from(passed.is_some() && self.service != plan.service);
         self.service.clone_from(&plan.service);
+        for ((_, cores), planned) in self.others.iter_mut().zip(&plan.others) {
+            cores.clone_from(planned);
+        }
         if plan.reason != Reason::Same {
             self.reason = plan.reason;
         }

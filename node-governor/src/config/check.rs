@@ -101,18 +101,31 @@ fn tail(
     let Some((policy, division)) = by_latency else {
         return tail::tail(written, 0.99, scope);
     };
-    // The quantile that its target is for.
-    let tail = tail::tail(written, 0.95, scope)?;
+    let tail = tail::tail(written, QUANTILE, scope)?;
     if tail.source == TailSource::Calls {
         return Ok(tail);
     }
     division.measured();
-    if tail.every > STALE / 2 {
-        let reason =
-            format!("at most 1s with {policy}, which goes by what was measured in the last 2s");
-        return Err(scope.refuse(&written.every, "every", reason));
-    }
+    fresh(&tail, written, policy, scope)?;
     Ok(tail)
+}
+
+/// That a target of a core policy is for.
+const QUANTILE: f64 = 0.95;
+
+/// Refuses a tail that is asked for so seldom that it is forgotten in between.
+fn fresh(
+    tail: &Tail,
+    written: &written::Tail,
+    policy: &str,
+    scope: &Scope<'_>,
+) -> Result<(), Error> {
+    if tail.every <= STALE / 2 {
+        return Ok(());
+    }
+    let reason =
+        format!("at most 1s with {policy}, which goes by what was measured in the last 2s");
+    Err(scope.refuse(&written.every, "every", reason))
 }
 
 /// The one choice that is written, with its line; `none` says what is wrong where there is none.

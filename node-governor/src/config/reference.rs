@@ -22,7 +22,7 @@ const FILES: [&str; 20] = [
     "policy: { hipster: {} }",
     "core_policy: { blocks: {} }\nservice: { cgroup: a }\njobs: [ { name: j, command: [/bin/true], directory: / }, { name: k, cgroup: b } ]\nbatch: {}",
     "core_policy: { latency_slack: {} }\nservice: { pid_file: /a }",
-    "core_policy: { parties: {} }\nservice: { pid_file: /a }",
+    "core_policy: { parties: { others: [ { name: a, service: { cgroup: b }, least: 7, tail: { source: promql, url: 'http://127.0.0.1:1', query: q } }, { name: c, service: { pid_file: /c }, least: 8, tail: { source: envoy, url: 'http://127.0.0.1:1/m', metric: m } }, { name: d, service: { pid: 3 }, least: 9, tail: { source: promql, url: 'http://127.0.0.1:1', query: q } } ] } }\nservice: { pid_file: /a }",
     "core_policy: { heracles: {} }\nservice: { pid_file: /a }\nnetwork: { interface: eth0, link: 10 Gbit/s }",
     "core_policy: { hipster_co: {} }\nservice: { pid_file: /a }",
     "core_policy: { blocks: {} }\nservice: { pid: 2 }",

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use weir_settings::Error;
 
-use super::Trust;
+use super::{Tail, Trust};
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
 use crate::cores::hipster_co::{self, HipsterCo};
 use crate::cores::latency_slack::{self, LatencySlack};
+use crate::cores::parties::services::{Other, Services};
 use crate::cores::parties::{self, Parties};
 use crate::cores::static_plan::{self, PlanNode, StaticPlan};
 use crate::cores::{Cores, Limit, Policy, Refused};
@@ -22,6 +23,8 @@ use crate::jobs::spec::{Batch, Spec};
 pub struct Shares {
     /// Who the service is; none in a static plan without one on this node.
     pub service: Option<Service>,
+    /// Those beside it, in the policy's order.
+    pub others: Vec<OtherService>,
     /// Checked as far as that can be done without the machine.
     pub division: Division,
     /// Of this node, in the order in which the policy takes those of one queue.
@@ -52,6 +55,19 @@ pub struct Network {
     pub interface: String,
     /// Bits a second that it can send.
     pub link: u64,
+}
+
+/// A service beside the first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherService {
+    /// Its name.
+    pub name: String,
+    /// Who it is.
+    pub service: Service,
+    /// Where its latency is measured.
+    pub tail: Tail,
+    /// Of the file.
+    pub(super) line: u64,
 }
 
 /// The core policy as it was written.
@@ -139,7 +155,12 @@ impl Division {
             Self::LatencySlack(params) => {
                 Policy::LatencySlack(LatencySlack::new(params.clone(), machine, jobs)?)
             }
-            Self::Parties(params) => Policy::Parties(Parties::new(params.clone(), machine, jobs)?),
+            Self::Parties(params) if params.others.is_empty() => {
+                Policy::Parties(Parties::new(params.clone(), machine, jobs)?)
+            }
+            Self::Parties(params) => {
+                Policy::Services(Services::new(params.clone(), machine, jobs)?)
+            }
             Self::Heracles(params) => {
                 Policy::Heracles(Heracles::new(params.clone(), machine, jobs)?)
             }
@@ -156,7 +177,11 @@ impl Division {
         match self {
             Self::Blocks(params) => params.reserved.with(&params.small).with(&params.large),
             Self::LatencySlack(params) => params.least.with(&params.elastic).with(&params.batch),
-            Self::Parties(params) => params.least.with(&params.elastic).with(&params.batch),
+            Self::Parties(params) => {
+                let own = params.least.with(&params.elastic).with(&params.batch);
+                let add = |all: Cores, other: &Other| all.with(&other.least);
+                params.others.iter().fold(own, add)
+            }
             Self::Heracles(params) => params.least.with(&params.elastic),
             Self::HipsterCo(params) => params.least.with(&params.elastic).with(&params.batch),
             Self::StaticPlan(plan) => {

@@ -150,6 +150,7 @@ impl Blocks {
         };
         CorePlan {
             service,
+            others: Vec::new(),
             speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &params.large, &small),
             reason,

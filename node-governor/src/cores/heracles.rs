@@ -177,6 +177,7 @@ impl Heracles {
                 .params
                 .least
                 .with(&self.params.elastic.without(&theirs)),
+            others: Vec::new(),
             speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &Cores::NONE, &theirs),
             ceilings: self.ceilings(seen),

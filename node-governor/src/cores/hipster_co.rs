@@ -199,6 +199,7 @@ impl HipsterCo {
         self.no_jobs = divided.no_jobs;
         CorePlan {
             service: divided.service,
+            others: Vec::new(),
             speed: match (has_speed, divided.no_jobs) {
                 (false, _) => seen.pressed.then_some(1.0),
                 (true, true) => Some(1.0),

@@ -12,6 +12,7 @@ use heracles::Heracles;
 use hipster_co::HipsterCo;
 use latency_slack::LatencySlack;
 use parties::Parties;
+use parties::services::{Other, Services};
 use static_plan::{PlanNode, Step};
 
 const QUEUES: [Queue; 3] = [Queue::Short, Queue::Medium, Queue::Long];
@@ -119,12 +120,29 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         };
         Policy::HipsterCo(HipsterCo::new(params, machine, jobs).unwrap())
     };
+    let services = |elastic: Cores, batch: Cores| {
+        let other = |core: u32| Other {
+            name: core.to_string(),
+            least: [core].into(),
+            target: Duration::from_millis(1),
+        };
+        let params = parties::Params {
+            elastic,
+            batch,
+            settle: tick,
+            rest: tick,
+            others: vec![other(4), other(5)],
+            ..parties::Params::default()
+        };
+        Policy::Services(Services::new(params, &machine, jobs).unwrap())
+    };
     // The compiler says so here when the list below lacks a new one.
     let _ = |policy| match policy {
         Policy::StaticPlan(_)
         | Policy::Blocks(_)
         | Policy::LatencySlack(_)
         | Policy::Parties(_)
+        | Policy::Services(_)
         | Policy::Heracles(_)
         | Policy::HipsterCo(_) => (),
     };
@@ -143,6 +161,8 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         (heracles([1].into(), &two), Some(0.0)),
         (parties([1, 2].into(), [3, 5].into(), &machine), Some(0.0)),
         (parties([1].into(), Cores::NONE, &two), Some(0.0)),
+        (services([1, 2].into(), [3].into()), Some(0.0)),
+        (services([1, 2, 3].into(), Cores::NONE), Some(0.0)),
         (
             hipster_co([1, 2].into(), [3, 5].into(), 5 * tick, &machine),
             Some(0.0),
@@ -154,8 +174,14 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
     ]
 }
 
-/// What the tick brings: use, latency, whether the mesh presses, and which running job ends how.
-type Tick = (Option<f64>, Option<u64>, bool, Option<(usize, bool)>);
+/// What the tick brings: use, latency, that of another service, whether the mesh presses, and which running job ends how.
+type Tick = (
+    Option<f64>,
+    Option<u64>,
+    Option<u64>,
+    bool,
+    Option<(usize, bool)>,
+);
 
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![8 => 0.0..3.0f64, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)]
@@ -164,6 +190,7 @@ fn any_number() -> impl Strategy<Value = f64> {
 fn tick() -> impl Strategy<Value = Tick> {
     (
         prop::option::of(any_number()),
+        prop::option::of(0..5_000_000u64),
         prop::option::of(0..5_000_000u64),
         prop::bool::weighted(0.1),
         prop::option::weighted(0.1, (any::<usize>(), any::<bool>())),
@@ -183,6 +210,11 @@ fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
     );
     prop_assert_eq!(plan.jobs.len(), states.len());
     let mut owned = plan.service.clone();
+    for cores in &plan.others {
+        prop_assert!(!cores.is_empty());
+        prop_assert!(owned.shared(cores).is_empty());
+        owned = owned.with(cores);
+    }
     for (job, state) in plan.jobs.iter().zip(states) {
         prop_assert_eq!(job.act == Act::Run, !job.cores.is_empty());
         prop_assert!(job.limits.memory.is_none_or(|bytes| bytes > 0));
@@ -216,7 +248,7 @@ proptest! {
         for (mut policy, idle) in policies(&jobs) {
             let mut states = vec![State::Waiting; jobs.len()];
             let mut now = 0;
-            for (cpu, p95, pressed, end) in &ticks {
+            for (cpu, p95, other, pressed, end) in &ticks {
                 now += 100_000_000;
                 let running: Vec<usize> =
                     (0..jobs.len()).filter(|job| states[*job] == State::Running).collect();
@@ -228,6 +260,7 @@ proptest! {
                     now: Nanos(now),
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
+                    others: vec![other.map(Duration::from_micros); 2],
                     pressed: *pressed,
                     jobs: states.clone(),
                     ..Seen::default()
@@ -243,7 +276,7 @@ proptest! {
                     *state = State::Finished;
                 }
                 let plan =
-                    policy.plan(&Seen { now: Nanos(now), cpu: idle, quiet: true, jobs: states.clone(), ..Seen::default() });
+                    policy.plan(&Seen { now: Nanos(now), cpu: idle, quiet: true, others: vec![Some(Duration::ZERO); 2], jobs: states.clone(), ..Seen::default() });
                 obey(&plan, &mut states)?;
             }
             prop_assert!(states.iter().all(|state| state.has_ended()), "{policy:?}: {states:?}");

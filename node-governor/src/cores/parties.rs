@@ -18,11 +18,13 @@
 //! left out: what they need (resctrl) the governor does not set. While the mesh refuses requests the service has all.
 
 mod readings;
+pub mod services;
 pub mod several;
 
 use std::time::Duration;
 
 use self::readings::Readings;
+use self::services::Other;
 use super::heracles::network::least;
 use super::places::{Places, wide};
 use super::sets::Sets;
@@ -69,6 +71,8 @@ pub struct Params {
     pub link: Option<u64>,
     /// When the latency is not known, all stays as it is for so long, and then the service has all.
     pub patience: Duration,
+    /// Services beside this one: where there are some, it is [`services::Services`] that divides.
+    pub others: Vec<Other>,
 }
 
 impl Default for Params {
@@ -90,6 +94,7 @@ impl Default for Params {
             network_steps: 0,
             link: None,
             patience: Duration::from_secs(2),
+            others: Vec::new(),
         }
     }
 }
@@ -98,7 +103,8 @@ impl Params {
     /// # Errors
     /// A set of cores is empty and not `batch`, has cores that the machine does not have or that another set has,
     /// the target or `settle` is nothing, the shares of slack are not above 0, at most 1 and in this order, or the least
-    /// memory is nothing or more than the most; or a job is there twice or has no threads.
+    /// memory is nothing or more than the most; a service beside it has no cores of its own, no target or the name of
+    /// another, or there are steps of what is not divided between several; or a job is there twice or has no threads.
     pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
         self.sets().check(machine)?;
@@ -114,7 +120,10 @@ impl Params {
         if self.memory_least > self.memory_most {
             return Err(Refused::new("memory_least", "is more than memory_most"));
         }
-        Ok(())
+        match self.others[..] {
+            [] => Ok(()),
+            _ => self.check_others(machine),
+        }
     }
 
     /// Those that this policy sets.
@@ -220,6 +229,7 @@ impl Parties {
         divided.jobs.iter_mut().for_each(|job| job.limits = limits);
         CorePlan {
             service: divided.service,
+            others: Vec::new(),
             speed: match self.params.frequency_steps {
                 0 => seen.pressed.then_some(1.0),
                 steps => Some(f64::from(self.given[FREQUENCY]) / f64::from(steps)),

@@ -79,6 +79,7 @@ fn full() -> Book {
                 refuses: false,
                 delay: Some(Duration::ZERO),
             }),
+            others: vec![(String::new(), crate::cores::Cores::NONE)],
             jobs: vec![job],
             peers: vec![PeerBook {
                 jobs: vec![(String::new(), Some(true))],

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::{Family, Labels};
 use crate::book::shares::{JobBook, PeerBook, STATES, SharesBook, state_name};
+use crate::cores::Cores;
 
 pub(super) fn write(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
     service(family, book)?;
@@ -19,6 +20,15 @@ fn service(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
         "service_cores",
         "Cores that the service has, as planned",
         Some(book.service.len() as f64),
+    )?;
+    let other = |(name, cores): &(String, Cores)| {
+        let labels = vec![("other_service", name.clone())];
+        (labels, cores.len() as f64)
+    };
+    family.gauges(
+        "other_service_cores",
+        "Cores that a service beside the first has, as planned",
+        book.others.iter().map(other),
     )?;
     family.gauge(
         "service_cpu_cores",
@@ -217,6 +227,7 @@ mod tests {
         };
         let page = page(Some(SharesBook {
             service: [0, 1].into(),
+            others: vec![("nginx".to_owned(), [4, 5, 6].into())],
             cpu: Some(1.25),
             row: Some(Row {
                 at: Nanos(1),
@@ -245,6 +256,7 @@ mod tests {
         }));
         for line in [
             "service_cores 2.0",
+            "other_service_cores{other_service=\"nginx\"} 3.0",
             "service_cpu_cores 1.25",
             "service_moves_total 4.0",
             "network_others_bytes_per_second 1000000.0",

@@ -24,6 +24,11 @@ impl Measured {
         }
     }
 
+    /// What was put there last, and what was `known` before while it is being written: that is as good.
+    pub(crate) fn last(&self, known: Option<Tail>) -> Option<Tail> {
+        self.0.try_lock().map_or(known, |tail| *tail)
+    }
+
     #[cfg(test)]
     pub(super) fn get(&self) -> Option<Tail> {
         *self.0.lock().unwrap()
@@ -68,11 +73,7 @@ impl Tails {
                 calls.add(now, sensed);
                 calls.tail(now)
             }
-            Self::Elsewhere(measured) => match measured.0.try_lock() {
-                Ok(tail) => *tail,
-                // It is being written: what was known is as good.
-                Err(_) => sensed.tail,
-            },
+            Self::Elsewhere(measured) => measured.last(sensed.tail),
         };
     }
 }

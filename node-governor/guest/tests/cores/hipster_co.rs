@@ -40,14 +40,14 @@ fn takes_both(guest: &mut Guest) -> Result<()> {
     }
     layout::serve(guest, CALM)?;
     // It has no requests.
-    page::serve(guest)?;
+    page::serve(guest, "metrics")?;
     governor::start(guest, CONFIGURATION)?;
     let jobs = ("weir/freqmine/cpuset.cpus", "2-3");
     let small = ("weir/dedup/cpuset.cpus", "1");
     group::wait_for(guest, &[(SERVICE_CORES, "0"), small, jobs])?;
     wait_for_khz(guest, [SLOW, FAST, FAST, FAST])?;
 
-    page::slow_down(guest)?;
+    page::slow_requests(guest, "metrics", 10)?;
     group::wait_for(guest, &[(SERVICE_CORES, "0-1"), jobs])?;
     group::wait_until_frozen(guest, "weir/dedup")?;
     wait_for_khz(guest, [FAST; 4])?;

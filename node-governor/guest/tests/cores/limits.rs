@@ -66,7 +66,7 @@ fn takes(guest: &mut Guest) -> Result<()> {
     governor::start(guest, CONFIGURATION)?;
     group::wait_for(guest, &all)?;
     // It has no requests.
-    page::serve(guest)?;
+    page::serve(guest, "metrics")?;
     let none = [
         (SERVICE_CORES, "0"),
         (OWN_MEMORY, MOST),
@@ -75,7 +75,7 @@ fn takes(guest: &mut Guest) -> Result<()> {
         (DISK, "default 100"),
     ];
     group::wait_for(guest, &none)?;
-    page::slow_down(guest)?;
+    page::slow_requests(guest, "metrics", 10)?;
     group::wait_for(guest, &all)?;
     governor::stop(guest, "TERM")?;
     are_as_found(guest)

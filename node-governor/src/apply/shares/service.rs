@@ -163,6 +163,11 @@ impl Service {
         self.there.as_ref().map(|there| &there.found)
     }
 
+    /// It was found as is remembered.
+    pub(super) fn is_known(&self, remembered: Option<&Found>) -> bool {
+        self.found().map(|found| &found.members) == remembered.map(|found| &found.members)
+    }
+
     pub(super) fn cores(&self) -> Option<&Cores> {
         self.there.as_ref()?.cores.as_ref()
     }

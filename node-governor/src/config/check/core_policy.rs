@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Core policies and their parameters. Defaults are the policies' own, and what they may be, the policies say.
 
+mod others;
 mod static_plan;
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use weir_settings::{Error, Scope, Value};
 
 use super::{frequency, ms, one, section_line, written};
-use crate::config::shares::{Division, Places};
+use crate::config::shares::{Division, OtherService, Places};
 use crate::cores::blocks::{self, Size};
 use crate::cores::heracles::power;
 use crate::cores::{Cores, heracles, hipster_co, latency_slack, parties};
@@ -17,11 +18,11 @@ use crate::frequency::Frequency;
 /// Longer is no time between two decisions.
 const LONGEST: Duration = ms(3_600_000);
 
-/// The one that was written.
+/// The one that was written, and the services that it names.
 pub(super) fn division(
     written: &written::CorePolicy,
     scope: &Scope<'_>,
-) -> Result<(Division, Places), Error> {
+) -> Result<(Division, Places, Vec<OtherService>), Error> {
     let sections = [
         ("blocks", section_line(&written.blocks)),
         ("latency_slack", section_line(&written.latency_slack)),
@@ -37,6 +38,7 @@ pub(super) fn division(
             policy: scope.refuse(&None, "", ""),
             fields: Vec::new(),
         },
+        others: Vec::new(),
         scope,
     };
     let division = if let Some(written) = &written.blocks {
@@ -54,13 +56,14 @@ pub(super) fn division(
     } else {
         return Err(read.scope.refuse(&None, "", "no such policy"));
     };
-    Ok((division, read.places))
+    Ok((division, read.places, read.others))
 }
 
 /// Remembers where fields are written.
 struct Reading<'a> {
     scope: Scope<'a>,
     places: Places,
+    others: Vec<OtherService>,
 }
 
 impl Reading<'_> {
@@ -226,6 +229,7 @@ impl Reading<'_> {
             )?,
             link: default.link,
             patience: self.duration(&written.patience, "patience", default.patience)?,
+            others: self.others(&written.others)?,
         })
     }
 

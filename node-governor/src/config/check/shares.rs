@@ -8,7 +8,7 @@ use weir_settings::{Error, Scope, Value};
 
 use super::jobs::Listed;
 use super::{core_policy, jobs, line_of, ms, network, one, section_line, written};
-use crate::config::shares::{Division, Service, Shares};
+use crate::config::shares::{Division, OtherService, Service, Shares};
 use crate::cores::Refused;
 use crate::jobs::spec::{Batch, OnStop, Source};
 
@@ -30,7 +30,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
         return Ok(None);
     };
     let scope = root.section("core_policy").at(section.referenced.line());
-    let (mut division, places) = core_policy::division(&section.value, &scope)?;
+    let (mut division, places, others) = core_policy::division(&section.value, &scope)?;
     if division.frequency_steps() > 0 && written.policy.is_none() {
         let reason = "needs policy, above which it raises: powersave: {} is the lowest";
         return Err(places.of(Refused {
@@ -59,9 +59,10 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
     checked.map_err(|refused| places.of(refused))?;
     let service = service(&written.service, &division, root)?;
     let batch = batch(&written.batch, root)?;
-    apart(service.as_ref(), &batch, &jobs, written, root)?;
+    apart(service.as_ref(), &others, &batch, &jobs, written, root)?;
     Ok(Some(Shares {
         service,
+        others,
         division: division.here(),
         jobs: jobs
             .into_iter()
@@ -94,15 +95,19 @@ fn service(
         let reason = "static_plan gives it no cores on this node";
         return Err(scope.refuse(&None, "", reason));
     }
-    let value = &section.value;
+    who(&section.value, &scope).map(Some)
+}
+
+/// The one choice that is written.
+pub(super) fn who(value: &written::Service, scope: &Scope<'_>) -> Result<Service, Error> {
     let choices = [
         ("cgroup", line_of(&value.cgroup)),
         ("pid_file", line_of(&value.pid_file)),
         ("pid", line_of(&value.pid)),
     ];
-    let (name, _) = one(&choices, &scope, "says not who it is")?;
-    Ok(Some(match name {
-        "cgroup" => Service::Cgroup(cgroup(&value.cgroup, "cgroup", "", &scope)?),
+    let (name, _) = one(&choices, scope, "says not who it is")?;
+    Ok(match name {
+        "cgroup" => Service::Cgroup(cgroup(&value.cgroup, "cgroup", "", scope)?),
         "pid_file" => {
             let absolute = |text: &str| text.starts_with('/');
             let path = scope.text(
@@ -116,7 +121,7 @@ fn service(
         }
         // 1 is everybody's parent. Linux has no more than 2^22 (`PID_MAX_LIMIT`).
         _ => Service::Pid(scope.whole(&value.pid, "pid", 0, 2..=1 << 22)? as i32),
-    }))
+    })
 }
 
 /// A path below the cgroup mount.
@@ -166,6 +171,7 @@ fn batch(written: &Option<Spanned<written::Batch>>, root: &Scope<'_>) -> Result<
 /// A cgroup has one owner: what one is told would hold for those inside of it, too.
 fn apart(
     service: Option<&Service>,
+    others: &[OtherService],
     batch: &Batch,
     jobs: &[Listed],
     written: &written::File,
@@ -175,6 +181,12 @@ fn apart(
     if let Some(Service::Cgroup(path)) = service {
         let line = section_line(&written.service);
         owned.push((path, "service.cgroup".to_owned(), line));
+    }
+    for (index, other) in others.iter().enumerate() {
+        if let Service::Cgroup(path) = &other.service {
+            let field = format!("core_policy.parties.others[{index}].service.cgroup");
+            owned.push((path, field, Some(other.line)));
+        }
     }
     let line = section_line(&written.batch);
     owned.push((&batch.cgroup, "batch.cgroup".to_owned(), line));

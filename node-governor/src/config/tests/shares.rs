@@ -265,6 +265,38 @@ fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:3: core_policy.parties.disk_steps: \"-1\" is not a whole number",
         ),
     ]);
+    let tail = "tail: { source: prometheus, url: 'http://127.0.0.1:9901/m', metric: took }";
+    let other = |params: &str| parties(&format!("others: [ {{ {params} }} ]"));
+    refused([
+        (
+            other("least: 7"),
+            "g.yaml:3: core_policy.parties.others[0].name: required",
+        ),
+        (
+            other(&format!("name: a, service: {{ cgroup: b }}, {tail}")),
+            "g.yaml:3: core_policy.parties.others[0].least: has no cores",
+        ),
+        (
+            other(&format!(
+                "name: a, service: {{ cgroup: b }}, least: 1, {tail}"
+            )),
+            "g.yaml:3: core_policy.parties.others[0].least: 1: somebody else's, too",
+        ),
+        (
+            other(&format!("name: a, least: 7, {tail}")),
+            "g.yaml:3: core_policy.parties.others[0].service: required: who it is",
+        ),
+        (
+            other("name: a, service: { cgroup: b }, least: 7"),
+            "g.yaml:3: core_policy.parties.others[0].tail.source: required: prometheus, envoy or promql",
+        ),
+        (
+            other(&format!(
+                "name: a, service: {{ cgroup: memcached/b }}, least: 7, {tail}"
+            )),
+            "g.yaml:3: core_policy.parties.others[0].service.cgroup: \"memcached/b\" and service.cgroup \"memcached\": one is in the other",
+        ),
+    ]);
     let hipster_co = |params: &str| {
         format!("service: {{ cgroup: memcached }}\ncore_policy:\n  hipster_co: {{ {params} }}\n")
     };

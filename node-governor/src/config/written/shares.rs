@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde_saphyr::Spanned;
 use weir_settings::{Text, section};
 
+use super::Tail;
+
 section! {
     /// Exactly one of them.
     Service {
@@ -119,6 +121,24 @@ section! {
         network_steps: Option<Text>,
         /// No tail known for so long: the service has all
         patience: Option<Text>,
+        /// Services beside `service`, each with its own tail and target: all share `elastic`, and cores alone are
+        /// divided. The mesh, energy and hot functions are about `service`
+        others: Vec<Spanned<Other>>,
+    }
+}
+section! {
+    /// A service beside the first.
+    Other {
+        /// Required
+        name: Option<Text>,
+        /// Required: who it is
+        service: Option<Spanned<Service>>,
+        /// Required: its cores, which are nobody else's
+        least: Option<Text>,
+        /// For its tail's quantile
+        target: Option<Text>,
+        /// `calls` is refused
+        tail: Tail,
     }
 }
 section! {

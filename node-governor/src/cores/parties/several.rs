@@ -6,7 +6,7 @@
 //!  none is tight: the loosest gives one to the jobs; is any tight by that: it goes back, and no more for 10 s
 //! ```
 //! The rule of [`super`] for more than one service (PARTIES, `makeDecision` and `adjustCore` of the authors' controller).
-//! For the model: the governor has one service. Otherwise than there a service that is tight itself gives none: two
+//! [`super::services`] goes by it, and the model. Otherwise than there a service that is tight itself gives none: two
 //! that are overloaded would pass a core to and fro.
 
 use std::time::Duration;
@@ -67,19 +67,28 @@ struct One {
 impl Several {
     /// So many services on a node with so many cores, which they share evenly at first; no more than it has cores for.
     pub fn new(params: Params, services: usize, cores: usize) -> Self {
-        let each = (cores / services.max(1)).clamp(params.least, params.most.max(params.least));
-        let one = |_| One {
-            cores: each,
-            ..One::default()
-        };
-        let services: Vec<One> = (0..services).map(one).collect();
-        Self {
-            free: cores.saturating_sub(each * services.len()),
-            services,
+        let mut several = Self {
+            free: cores,
+            services: (0..services).map(|_| One::default()).collect(),
             params,
             gave: None,
             decided: Nanos::default(),
+        };
+        several.share_evenly(Nanos::default());
+        several
+    }
+
+    /// As at first: nothing that came of it counts any more.
+    pub fn share_evenly(&mut self, now: Nanos) {
+        let services = self.services.len();
+        let cores = self.free + self.cores().sum::<usize>();
+        let params = &self.params;
+        let each = (cores / services.max(1)).clamp(params.least, params.most.max(params.least));
+        for one in &mut self.services {
+            (one.cores, one.readings) = (each, Readings::default());
         }
+        self.free = cores.saturating_sub(each * services);
+        (self.gave, self.decided) = (None, now);
     }
 
     /// Cores of each service.
