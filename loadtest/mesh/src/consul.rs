@@ -55,19 +55,19 @@ impl Consul {
         let mut consul = Self {
             program: program.to_owned(),
             datacenter: DATACENTER.to_owned(),
-            http: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
-            server: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
-            grpc: ports.next()?,
-            wan: ports.next()?,
+            http: (Ipv4Addr::LOCALHOST, ports.take()?).into(),
+            server: (Ipv4Addr::LOCALHOST, ports.take()?).into(),
+            grpc: ports.take()?,
+            wan: ports.take()?,
             folder,
             trust_domain: String::new(),
         };
-        let gossip = ports.next()?;
+        let gossip = ports.take()?;
         let server = json!({
             "server": true,
             "bootstrap_expect": 1,
             "ports": {
-                "http": consul.server.port(), "server": ports.next()?, "serf_lan": gossip, "serf_wan": consul.wan, "grpc": -1,
+                "http": consul.server.port(), "server": ports.take()?, "serf_lan": gossip, "serf_wan": consul.wan, "grpc": -1,
             },
             // The smallest: a server that is alone has nobody to wait for.
             "performance": {"raft_multiplier": 1},
@@ -84,7 +84,7 @@ impl Consul {
             "server": false,
             "client_addr": clients.join(" "),
             "ports": {
-                "http": http, "grpc": grpc, "server": ports.next()?, "serf_lan": ports.next()?, "serf_wan": -1,
+                "http": http, "grpc": grpc, "server": ports.take()?, "serf_lan": ports.take()?, "serf_wan": -1,
             },
             "retry_join": [format!("127.0.0.1:{gossip}")],
             "retry_interval": "1s",
@@ -105,7 +105,13 @@ impl Consul {
     /// # Errors
     /// It does not come up.
     pub fn alone(processes: &mut Processes, program: &Path, folder: PathBuf) -> Result<Self> {
-        Self::start(processes, program, folder, &mut Ports::new(), None)
+        Self::start(
+            processes,
+            program,
+            folder,
+            &mut Ports::of_this_process(),
+            None,
+        )
     }
 
     /// Starts that of another datacenter, which has its certificates and entries from this one: a server that is the
@@ -116,13 +122,13 @@ impl Consul {
         ports: &mut Ports,
         datacenter: &str,
     ) -> Result<Self> {
-        let http = (Ipv4Addr::LOCALHOST, ports.next()?).into();
+        let http = (Ipv4Addr::LOCALHOST, ports.take()?).into();
         let mut consul = Self {
             datacenter: datacenter.to_owned(),
             http,
             server: http,
-            grpc: ports.next()?,
-            wan: ports.next()?,
+            grpc: ports.take()?,
+            wan: ports.take()?,
             ..self.clone()
         };
         let name = format!("{SERVER}-{datacenter}");
@@ -130,7 +136,7 @@ impl Consul {
             "server": true,
             "bootstrap_expect": 1,
             "ports": {
-                "http": http.port(), "server": ports.next()?, "serf_lan": ports.next()?, "serf_wan": consul.wan,
+                "http": http.port(), "server": ports.take()?, "serf_lan": ports.take()?, "serf_wan": consul.wan,
                 "grpc": consul.grpc,
             },
             "retry_join_wan": [format!("127.0.0.1:{}", self.wan)],

@@ -35,6 +35,7 @@ pub use crate::host::Host;
 pub use crate::mesh::{Certificates, Far, Mesh};
 pub use crate::network::{possible as namespaces_possible, redirection_possible};
 pub use crate::plan::{Plan, Work};
+pub use crate::ports::Ports;
 pub use crate::programs::Programs;
 pub use crate::supervisor::supervise;
 pub use crate::surroundings::small_disks_possible;

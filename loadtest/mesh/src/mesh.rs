@@ -118,7 +118,7 @@ impl Mesh {
             .with_context(|| format!("finding {}", folder.display()))?;
         forget(&folder, plan.netns)?;
         let mut processes = Processes::new(folder.join("logs"))?.bound(folder.join(RECORD));
-        let mut ports = Ports::new();
+        let mut ports = Ports::of_this_process();
         let network = match plan.netns {
             true => Some(Network::make()?),
             false => None,
@@ -218,9 +218,9 @@ impl Mesh {
         };
         let host = Host {
             name,
-            address: place.at(self.ports.next()?),
-            application: place.at(self.ports.next()?),
-            admin: place.at(self.ports.next()?),
+            address: place.at(self.ports.take()?),
+            application: place.at(self.ports.take()?),
+            admin: place.at(self.ports.take()?),
             namespace: place.namespace.clone(),
         };
         let command = host.command(&self.programs, &self.plan);
@@ -259,19 +259,19 @@ impl Mesh {
         let place = Place::loopback();
         let caller = Caller {
             name,
-            outbound: place.at(self.ports.next()?),
-            admin: place.at(self.ports.next()?),
+            outbound: place.at(self.ports.take()?),
+            admin: place.at(self.ports.take()?),
             namespace: None,
         };
         let sidecar = Sidecar {
             id: caller.name.clone(),
             service: service.to_owned(),
             address: place.address,
-            port: self.ports.next()?,
+            port: self.ports.take()?,
         };
         let upstreams = [
             Upstream::new(HOSTS, caller.outbound.port()),
-            Upstream::new(CONTROL, self.ports.next()?),
+            Upstream::new(CONTROL, self.ports.take()?),
         ];
         let calls = Calls {
             upstreams: &upstreams,
@@ -293,7 +293,7 @@ impl Mesh {
     }
 
     fn start_prometheus(&mut self, program: &Path) -> Result<()> {
-        let listen = Place::loopback().at(self.ports.next()?);
+        let listen = Place::loopback().at(self.ports.take()?);
         self.prometheus = Some(listen);
         let folder = self.folder.join("prometheus");
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;

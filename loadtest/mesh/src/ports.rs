@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports that are known before their process starts, because Consul is told first.
+//! Ports that are known before their process starts, because others are told first.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
 use anyhow::{Result, bail};
@@ -11,16 +11,18 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 22_000;
 
-/// Gives each port once, and holds it: nobody takes one while its process is dead, be it another mesh or a caller
-/// whose port the system chooses.
-pub(crate) struct Ports {
+/// Gives each port once, and holds it until it is dropped: nobody takes one before its process starts or while that is
+/// dead, be it another mesh or a caller whose port the system chooses.
+#[derive(Debug)]
+pub struct Ports {
     last: u16,
     held: Vec<OwnedFd>,
 }
 
 impl Ports {
     /// Meshes of several processes begin far from each other.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn of_this_process() -> Self {
         Self {
             last: (u64::from(std::process::id()) * 211 % u64::from(COUNT)) as u16,
             held: Vec::new(),
@@ -28,7 +30,10 @@ impl Ports {
     }
 
     /// One that nobody has. Whoever sets `SO_REUSEADDR`, as servers do, may listen on it.
-    pub(crate) fn next(&mut self) -> Result<u16> {
+    ///
+    /// # Errors
+    /// All are taken.
+    pub fn take(&mut self) -> Result<u16> {
         for _ in 0..COUNT {
             self.last = (self.last + 1) % COUNT;
             let port = FIRST + self.last;
@@ -38,6 +43,14 @@ impl Ports {
             }
         }
         bail!("no port from {FIRST} on is free");
+    }
+
+    /// The same, on loopback.
+    ///
+    /// # Errors
+    /// All are taken.
+    pub fn loopback(&mut self) -> Result<SocketAddr> {
+        Ok((Ipv4Addr::LOCALHOST, self.take()?).into())
     }
 }
 
@@ -59,21 +72,21 @@ mod tests {
 
     #[test]
     fn a_port_is_given_once_and_never_one_that_is_taken() {
-        let mut ports = Ports::new();
-        let first = ports.next().unwrap();
+        let mut ports = Ports::of_this_process();
+        let first = ports.take().unwrap();
         let taken = TcpListener::bind((Ipv4Addr::UNSPECIFIED, first + 1)).unwrap();
-        let second = ports.next().unwrap();
+        let second = ports.take().unwrap();
         assert!(second != first && second != taken.local_addr().unwrap().port());
     }
 
     #[test]
     fn a_port_is_kept_for_its_process_while_that_is_dead() {
-        let mut ports = Ports::new();
-        let port = ports.next().unwrap();
+        let mut ports = Ports::of_this_process();
+        let port = ports.take().unwrap();
         for _ in 0..2 {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
             drop(listener);
-            let others = Ports::new().next().unwrap();
+            let others = Ports::of_this_process().take().unwrap();
             assert_ne!(others, port, "another mesh has it");
             assert!(hold(port).is_err(), "a caller can have it");
         }

@@ -57,7 +57,7 @@ pub fn alone(
     folder: &Path,
     config: &Value,
 ) -> Result<SocketAddr> {
-    let listen = (Ipv4Addr::LOCALHOST, Ports::new().next()?).into();
+    let listen = (Ipv4Addr::LOCALHOST, Ports::of_this_process().take()?).into();
     serve(processes, program, folder, listen, config)?;
     Ok(listen)
 }

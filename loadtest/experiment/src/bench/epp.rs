@@ -9,13 +9,14 @@
 mod kubernetes;
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use weir_mesh::Ports;
 use weir_stage::http;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
@@ -39,6 +40,7 @@ pub(crate) struct Epp {
     pub(crate) process: Process,
     /// Where sidecars ask.
     pub(crate) grpc: SocketAddr,
+    _ports: Ports,
     _kubernetes: Kubernetes,
 }
 
@@ -64,7 +66,9 @@ pub(crate) fn start(
     write(&kubeconfig, &kubernetes.kubeconfig().to_string())?;
     let config_file = folder.join("epp.yaml");
     write(&config_file, config)?;
-    let [grpc, health, metrics] = free_ports()?;
+    // It cannot be told to take free ports by itself.
+    let mut ports = Ports::of_this_process();
+    let [grpc, health, metrics] = [ports.take()?, ports.take()?, ports.take()?];
     let mut command = Command::new(program);
     command
         .env("KUBECONFIG", &kubeconfig)
@@ -82,6 +86,7 @@ pub(crate) fn start(
     Ok(Epp {
         process,
         grpc: loopback(grpc),
+        _ports: ports,
         _kubernetes: kubernetes,
     })
 }
@@ -110,19 +115,6 @@ fn arguments(hosts: &[SocketAddr], [grpc, health, metrics]: [u16; 3]) -> Vec<Str
     ];
     let flag = |(name, value): (&str, String)| format!("--{name}={value}");
     flags.into_iter().map(flag).collect()
-}
-
-/// It cannot be told to take free ports by itself. Somebody else may take one first; then it ends
-/// and says so.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut held = Vec::new();
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind(loopback(0)).context("looking for a free port")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
-    }
-    Ok(ports)
 }
 
 /// How many hosts it has found, by its metrics.

@@ -4,7 +4,7 @@
 mod scene;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::server::Program;
+use weir_mesh::Ports;
 use weir_stage::interrupt;
 use weir_stage::process::Started;
 
@@ -109,7 +110,8 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
     cgroups.take(server.pid())?;
     let client = Client::new(&setting.programs.load, server.address(), folder)?;
     let found = cgroups.cores()?;
-    let metrics = free_port()?;
+    let mut ports = Ports::of_this_process();
+    let metrics = ports.loopback()?;
     let zero = Instant::now();
     let place = governor::Place {
         cgroups: &cgroups,
@@ -231,12 +233,6 @@ fn has_ended(process: &mut Started) -> Result<bool> {
         Some(status) if status.success() => Ok(true),
         Some(status) => bail!(process.failure(status)),
     }
-}
-
-/// A port that is free now. It can be taken before its program listens.
-pub(crate) fn free_port() -> Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(listener.local_addr()?)
 }
 
 /// The folder of a way of a round, below the run's.

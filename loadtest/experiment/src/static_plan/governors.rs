@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use weir_mesh::Ports;
 
 use crate::cgroups::Cgroups;
 use crate::colocation::governor::{self, Jobs};
 use crate::colocation::jobs::Job;
-use crate::colocation::rounds::free_port;
 use crate::governor::Governor;
 use crate::static_plan::timeline::{self, Course};
 use crate::static_plan::way::{NODES, SERVICE, Way, node_of};
@@ -31,6 +31,8 @@ pub struct Place<'a> {
 pub struct Governors {
     folder: PathBuf,
     all: Vec<Jobs>,
+    /// Of their pages, known to all of them.
+    _ports: Ports,
 }
 
 impl Governors {
@@ -39,14 +41,13 @@ impl Governors {
     /// # Errors
     /// One refuses its configuration, or does not say that it is ready.
     pub fn start(way: Way, place: &Place<'_>) -> Result<Self> {
-        let mut ports = Vec::new();
-        for _ in NODES {
-            ports.push(free_port()?);
-        }
+        let mut ports = Ports::of_this_process();
+        let addresses: Result<Vec<_>> = NODES.iter().map(|_| ports.loopback()).collect();
+        let addresses = addresses?;
         let start = |node: &&str| -> Result<Jobs> {
             let folder = place.folder.join(node);
             std::fs::create_dir_all(&folder)?;
-            let configuration = configuration(way, node, place, &ports);
+            let configuration = configuration(way, node, place, &addresses);
             let governor = Governor::start(place.program, None, &configuration, &folder)?;
             place.cgroups.keep(governor.pid())?;
             let of_node = |job: &&Job| node_of(job.name) == Some(node);
@@ -62,6 +63,7 @@ impl Governors {
         Ok(Self {
             folder: place.folder.to_owned(),
             all: all?,
+            _ports: ports,
         })
     }
 

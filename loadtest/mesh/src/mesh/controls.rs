@@ -24,9 +24,9 @@ impl Mesh {
         };
         let control = Control {
             name,
-            xds: place.at(self.ports.next()?),
-            admin: place.at(self.ports.next()?),
-            sidecar: place.at(self.ports.next()?),
+            xds: place.at(self.ports.take()?),
+            admin: place.at(self.ports.take()?),
+            sidecar: place.at(self.ports.take()?),
             namespace: place.namespace.clone(),
         };
         let file = self.write_control(&control)?;
@@ -53,7 +53,7 @@ impl Mesh {
             id: control.name.clone(),
             service: CONTROL.to_owned(),
             address: control.xds.ip(),
-            port: self.ports.next()?,
+            port: self.ports.take()?,
         };
         // Consul's agent, which checks it, may be in another namespace.
         let service = sidecar.control(control.xds, control.admin);

@@ -65,7 +65,7 @@ impl Mesh {
     fn start_gateway(&mut self, consul: &Consul, datacenter: &str) -> Result<()> {
         let place = Place::loopback();
         let id = format!("gateway-{datacenter}");
-        let (address, admin) = (place.at(self.ports.next()?), place.at(self.ports.next()?));
+        let (address, admin) = (place.at(self.ports.take()?), place.at(self.ports.take()?));
         let at = json!({"Address": address.ip(), "Port": address.port()});
         consul.register(&json!({
             "ID": id, "Kind": "mesh-gateway", "Name": "mesh-gateway", "Address": address.ip(), "Port": address.port(),
@@ -85,11 +85,11 @@ impl Mesh {
             id: format!("{FRONTS}-1"),
             service: FRONTS.to_owned(),
             address: place.address,
-            port: self.ports.next()?,
+            port: self.ports.take()?,
         };
         let upstreams = [
-            Upstream::new(HOSTS, self.ports.next()?),
-            Upstream::new(CONTROL, self.ports.next()?),
+            Upstream::new(HOSTS, self.ports.take()?),
+            Upstream::new(CONTROL, self.ports.take()?),
         ];
         let calls = Calls {
             upstreams: &upstreams,
@@ -114,13 +114,13 @@ impl Mesh {
             id: format!("{FAR_CALLERS}-1"),
             service: FAR_CALLERS.to_owned(),
             address: place.address,
-            port: self.ports.next()?,
+            port: self.ports.take()?,
         };
         let mut upstreams = Vec::new();
         for service in [HOSTS, CONTROL, FRONTS] {
             upstreams.push(Upstream {
                 datacenter: Some(DATACENTER.to_owned()),
-                ..Upstream::new(service, self.ports.next()?)
+                ..Upstream::new(service, self.ports.take()?)
             });
         }
         let calls = Calls {
@@ -145,7 +145,7 @@ impl Mesh {
     /// Starts the sidecar of a registered service, and returns where its admin pages are.
     fn start_sidecar(&mut self, consul: &Consul, id: &str) -> Result<SocketAddr> {
         let place = Place::loopback();
-        let admin = place.at(self.ports.next()?);
+        let admin = place.at(self.ports.take()?);
         let file = self.sidecars.bootstrap(consul, id, &place, admin.port())?;
         let command = self.sidecars.command(&file, self.plan.caller_threads);
         self.processes.start(&sidecar::name(id), command)?;

@@ -59,8 +59,8 @@ impl Mesh {
         let place = Place::loopback();
         let control = Control {
             name: CONTROL.to_owned(),
-            xds: place.at(self.ports.next()?),
-            admin: place.at(self.ports.next()?),
+            xds: place.at(self.ports.take()?),
+            admin: place.at(self.ports.take()?),
             // It has none.
             sidecar: place.at(0),
             namespace: None,

@@ -34,7 +34,7 @@ impl Mesh {
             id: name.clone(),
             service: CALLERS.to_owned(),
             address: place.address,
-            port: self.ports.next()?,
+            port: self.ports.take()?,
         };
         let calls = Calls {
             transparent: true,
@@ -43,7 +43,7 @@ impl Mesh {
         self.consul.register(&sidecar.caller(&calls))?;
         let caller = Caller {
             outbound: self.consul.virtual_address(HOSTS)?,
-            admin: place.at(self.ports.next()?),
+            admin: place.at(self.ports.take()?),
             name,
             namespace: Some(namespace),
         };
