@@ -91,6 +91,16 @@ impl StandIn {
         }
     }
 
+    /// What its size counts.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::X264 => "frames",
+            Self::Zstd => "bytes",
+            Self::Stress(..) => "operations",
+        }
+    }
+
     fn most(self) -> u64 {
         match self {
             Self::X264 => MOST_FRAMES,

@@ -52,7 +52,9 @@ pub fn page(rounds: &[Round], found: &Calibration, scale: f64, command: &str) ->
 fn facts(found: &Calibration, scale: f64) -> Vec<(&'static str, String)> {
     let sizes = STAND_INS.iter().zip(found.sizes);
     let sizes: Vec<String> = sizes
-        .map(|((job, program, _), size)| format!("{job}: {} of size {size}", program.name()))
+        .map(|((job, program, _), size)| {
+            format!("{job}: {}, {size} {}", program.name(), program.unit())
+        })
         .collect();
     vec![
         ("machine", machine::describe()),
