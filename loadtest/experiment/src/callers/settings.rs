@@ -63,8 +63,11 @@ impl Settings<'_> {
             },
         });
         if self.selection == "caching_plan" {
-            // Learned, as nobody has written one. It knows of a key what is told when its first request has ended.
-            config["clusters"]["rules"]["planner"] = json!({"every": "1s"});
+            // Learned, as nobody has written one, and in place of what caches say. It knows of a key what is told when its
+            // first request has ended.
+            let cluster = &mut config["clusters"]["rules"];
+            cluster["planner"] = json!({"every": "1s"});
+            cluster["cache"] = Value::Null;
         }
         config
     }

@@ -71,7 +71,7 @@ pub(super) fn start(
     Ok((Envoys { callers, hosts }, sights))
 }
 
-fn settings<'a>(plan: &Plan, selection: &'a str, overload: &'a str) -> Settings<'a> {
+pub(super) fn settings<'a>(plan: &Plan, selection: &'a str, overload: &'a str) -> Settings<'a> {
     let limits = &plan.limits;
     Settings {
         selection,

@@ -2,9 +2,12 @@
 //! A short round for real. Counts alone; times are for `cargo xtask demo`.
 
 use std::path::PathBuf;
+use std::process::Command;
 
+use super::ways::Kind;
 use super::*;
 use weir_needs::{Lacking, program, provided};
+use weir_stage::command::Run;
 
 pub(crate) fn programs() -> Result<Programs, Lacking> {
     Ok(Programs {
@@ -41,5 +44,35 @@ fn what_hosts_give_back_is_run_once_and_every_request_is_answered() -> Result<()
     assert_eq!(usage.sent_on, usage.given_back);
     assert_eq!(usage.runs, all.requests);
     assert!(usage.hosts_cpu.is_some_and(|cpu| cpu > 0.0), "{usage:?}");
+    Ok(())
+}
+
+#[test]
+fn weir_control_takes_the_configuration_of_every_way() -> Result<()> {
+    let programs = match programs() {
+        Ok(programs) => programs.fleet,
+        Err(lacking) => {
+            weir_needs::skip(lacking.need, &lacking);
+            return Ok(());
+        }
+    };
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("weir-control.yaml");
+    let (plan, host) = (Plan::short(), ["127.0.0.1:1".parse()?]);
+    for way in &WAYS {
+        let Kind::Weir {
+            selection,
+            overload,
+        } = way.kind
+        else {
+            continue;
+        };
+        let settings = stage::settings(&plan, selection, overload);
+        let config = settings.config(&host, &host, &programs.filter);
+        std::fs::write(&file, config.to_string())?;
+        let mut check = Command::new(&programs.control);
+        check.arg("--check").arg("--config").arg(&file);
+        check.captured().context(way.name)?;
+    }
     Ok(())
 }
