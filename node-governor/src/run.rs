@@ -60,7 +60,8 @@ pub struct Governor {
 struct Divided {
     shares: Shares,
     clock: ServiceClock,
-    jobs_clock: ServiceClock,
+    /// None where no policy goes by it.
+    jobs_clock: Option<ServiceClock>,
     timeline: Recorder,
     peers: Peers,
     /// Of each service beside the first.
@@ -236,7 +237,9 @@ impl Governor {
         if let Some(divided) = &mut self.shares {
             divided.shares.look(now);
             divided.clock.look(divided.shares.service());
-            divided.jobs_clock.look(divided.shares.jobs());
+            if let Some(clock) = &mut divided.jobs_clock {
+                clock.look(divided.shares.jobs());
+            }
         }
         self.zones.iter_mut().for_each(Zone::read);
         let counted = packages(&self.zones);
@@ -281,7 +284,8 @@ impl Governor {
             for (tail, measured) in self.sensed.others.iter_mut().zip(&divided.others) {
                 *tail = measured.last(*tail);
             }
-            self.sensed.jobs_cpu = divided.jobs_clock.sense(now);
+            let jobs = divided.jobs_clock.as_mut();
+            self.sensed.jobs_cpu = jobs.and_then(|clock| clock.sense(now));
             let states = divided.shares.states(now);
             self.sensed.jobs.clear();
             self.sensed.jobs.extend_from_slice(states);
@@ -356,10 +360,11 @@ impl Divided {
     ) -> anyhow::Result<Divided> {
         let timeline = Recorder::open(&config.batch.logs)
             .with_context(|| format!("batch.logs: {}", config.batch.logs.display()))?;
+        let heeds_jobs_cpu = config.division.heeds_jobs_cpu();
         Ok(Divided {
             shares: Shares::find(config, machine, root, held)?,
             clock: ServiceClock::default(),
-            jobs_clock: ServiceClock::default(),
+            jobs_clock: heeds_jobs_cpu.then(ServiceClock::default),
             timeline,
             peers: Peers::new(config.division.peers().0),
             others: config.others.iter().map(|_| Measured::default()).collect(),

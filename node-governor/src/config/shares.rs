@@ -253,6 +253,11 @@ impl Division {
         }
     }
 
+    /// Whether it goes by the CPU time of jobs.
+    pub fn heeds_jobs_cpu(&self) -> bool {
+        matches!(self, Self::HipsterCo(_))
+    }
+
     /// Whether the service has cores on this node.
     pub(super) fn has_service(&self) -> bool {
         match self {
