@@ -60,13 +60,18 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The service's latency; nothing to do is none to wait for.
+    fn latency(&self) -> Option<Duration> {
+        self.p95.or(self.quiet.then_some(Duration::ZERO))
+    }
+
     fn cpu(&self) -> Option<f64> {
         self.cpu.filter(|cpu| cpu.is_finite() && *cpu >= 0.0)
     }
 
     /// Whether anything tells of the service. Where somebody measures its latency, use alone does not.
     fn tells(&self, measured: bool) -> bool {
-        self.p95.is_some() || self.quiet || (self.cpu().is_some() && !measured)
+        self.latency().is_some() || (self.cpu().is_some() && !measured)
     }
 
     fn elsewhere(&self, index: usize) -> Option<bool> {

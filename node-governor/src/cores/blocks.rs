@@ -150,7 +150,6 @@ impl Blocks {
         };
         CorePlan {
             service,
-            others: Vec::new(),
             speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &params.large, &small),
             reason,

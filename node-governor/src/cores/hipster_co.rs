@@ -199,7 +199,6 @@ impl HipsterCo {
         self.no_jobs = divided.no_jobs;
         CorePlan {
             service: divided.service,
-            others: Vec::new(),
             speed: match (has_speed, divided.no_jobs) {
                 (false, _) => seen.pressed.then_some(1.0),
                 (true, true) => Some(1.0),
@@ -216,10 +215,8 @@ impl HipsterCo {
 
     fn control(&mut self, seen: &Seen) -> Reason {
         let now = seen.now;
-        let ratio = match seen.p95 {
-            Some(p95) => Some(p95.div_duration_f64(self.params.target)),
-            None => seen.quiet.then_some(0.0),
-        };
+        let latency = seen.latency();
+        let ratio = latency.map(|latency| latency.div_duration_f64(self.params.target));
         let heard = self
             .silence
             .hear(now, ratio.is_some(), self.params.patience);

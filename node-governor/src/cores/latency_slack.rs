@@ -197,7 +197,6 @@ impl LatencySlack {
             .divide(self.given, &mut self.places, &self.jobs, seen);
         CorePlan {
             service: divided.service,
-            others: Vec::new(),
             speed: match params.frequency_steps {
                 0 => seen.pressed.then_some(1.0),
                 steps => Some(f64::from(self.frequency) / f64::from(steps)),

@@ -277,10 +277,9 @@ impl Parties {
 
     fn control(&mut self, seen: &Seen) -> Reason {
         let now = seen.now;
-        let slack = match seen.p95 {
-            Some(p95) => Some(1.0 - p95.as_secs_f64() / self.params.target.as_secs_f64()),
-            None => seen.quiet.then_some(1.0),
-        };
+        let target = self.params.target.as_secs_f64();
+        let slack = seen.latency();
+        let slack = slack.map(|latency| 1.0 - latency.as_secs_f64() / target);
         let heard = self
             .silence
             .hear(now, slack.is_some(), self.params.patience);

@@ -211,7 +211,6 @@ impl StaticPlan {
         };
         CorePlan {
             service: self.service.clone(),
-            others: Vec::new(),
             speed: seen.pressed.then_some(1.0),
             jobs: self.jobs.iter().enumerate().map(of).collect(),
             reason: Reason::Written,

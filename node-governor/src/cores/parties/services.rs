@@ -142,14 +142,13 @@ impl Services {
 
     fn control(&mut self, seen: &Seen) -> Reason {
         let now = seen.now;
-        let first = seen.p95.or(seen.quiet.then_some(Duration::ZERO));
         let others = seen.others.iter().copied().chain(std::iter::repeat(None));
         let targets = self.params.others.iter().map(|other| other.target);
         let targets = std::iter::once(self.params.target).chain(targets);
         let slack = |(p95, target): (Option<Duration>, Duration)| {
             Some(1.0 - p95?.as_secs_f64() / target.as_secs_f64())
         };
-        let tails = std::iter::once(first).chain(others);
+        let tails = std::iter::once(seen.latency()).chain(others);
         let slacks: Vec<Option<f64>> = tails.zip(targets).map(slack).collect();
         let patience = self.params.patience;
         let heard = self.silences.iter_mut().zip(&slacks);
