@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rounds of a way say together.
 
+use std::fmt;
+
 use weir_memcached_load::interval::Figures as Interval;
 
 use crate::colocation::rounds::{Part, Round};
@@ -13,6 +15,13 @@ pub struct Violations {
     pub intervals: u64,
     /// Of which so many violated it.
     pub violated: u64,
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percent, violated, intervals) = (100.0 * self.share(), self.violated, self.intervals);
+        write!(f, "{percent:.1} % ({violated} of {intervals})")
+    }
 }
 
 /// Of a way over some rounds.

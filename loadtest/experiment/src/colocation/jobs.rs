@@ -152,15 +152,7 @@ mod tests {
 
     #[test]
     fn every_job_is_told_its_threads() {
-        let program = PathBuf::from("/usr/bin/true");
-        let programs = Programs {
-            memcached: program.clone(),
-            load: program.clone(),
-            stress_ng: program.clone(),
-            x264: program.clone(),
-            zstd: program.clone(),
-            governor: program,
-        };
+        let programs = Programs::all("/usr/bin/true".into());
         let sizes = Sizes {
             operations: 5,
             frames: 1,

@@ -26,3 +26,18 @@ pub struct Programs {
     #[arg(long, value_name = "FILE")]
     pub governor: PathBuf,
 }
+
+#[cfg(test)]
+impl Programs {
+    /// All of them are this one.
+    pub(crate) fn all(program: PathBuf) -> Self {
+        Self {
+            memcached: program.clone(),
+            load: program.clone(),
+            stress_ng: program.clone(),
+            x264: program.clone(),
+            zstd: program.clone(),
+            governor: program,
+        }
+    }
+}

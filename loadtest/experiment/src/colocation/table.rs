@@ -4,7 +4,7 @@
 use clap::ValueEnum;
 use weir_report::Table;
 
-use crate::colocation::figures::{Figures, Violations, intervals, of};
+use crate::colocation::figures::{Figures, intervals, of};
 use crate::colocation::rounds::Round;
 use crate::colocation::way::Way;
 use crate::variant::Variant;
@@ -43,24 +43,15 @@ fn row(steps: &str, way: Way, figures: &Figures) -> Vec<String> {
     vec![
         steps.to_owned(),
         way.name(),
-        told(figures.light),
-        told(figures.heavy),
-        told(figures.all()),
+        figures.light.to_string(),
+        figures.heavy.to_string(),
+        figures.all().to_string(),
         format!("{:.2}", figures.light_p95_ms),
         format!("{:.2}", figures.heavy_p95_ms),
         format!("{:.0}", figures.served_qps),
         format!("{:.1}", figures.batch_s),
         format!("{:.1}", figures.load_s),
     ]
-}
-
-fn told(violations: Violations) -> String {
-    let Violations {
-        intervals,
-        violated,
-    } = violations;
-    let percent = 100.0 * violations.share();
-    format!("{percent:.1} % ({violated} of {intervals})")
 }
 
 #[cfg(test)]

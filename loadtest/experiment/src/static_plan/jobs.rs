@@ -188,15 +188,7 @@ mod tests {
 
     #[test]
     fn every_job_of_the_document_has_a_stand_in_with_one_thread_behind_memcached() {
-        let program = std::path::PathBuf::from("/opt/x/usr/bin/true");
-        let programs = Programs {
-            memcached: program.clone(),
-            load: program.clone(),
-            stress_ng: program.clone(),
-            x264: program.clone(),
-            zstd: program.clone(),
-            governor: program,
-        };
+        let programs = Programs::all("/opt/x/usr/bin/true".into());
         let folder = tempfile::tempdir().unwrap();
         let made = make(&programs, &[1, 10, 3, 4, 5, 6], folder.path(), 1).unwrap();
         let mut names: Vec<&str> = made.iter().map(|job| job.name).collect();

@@ -7,7 +7,6 @@ use weir_sim::colocation::Params;
 use weir_sim::colocation::part3::Written;
 use weir_sim::colocation::published::{PART3_NAIVE_S, PART3_TOTAL_S};
 
-use crate::colocation::figures::Violations;
 use crate::static_plan::figures::{Mean, of, of_job};
 use crate::static_plan::jobs::{published_s, stand_in};
 use crate::static_plan::rounds::Round;
@@ -51,8 +50,8 @@ pub fn ways(rounds: &[Round], scale: f64) -> Table {
             cores,
             told(figures.makespan_s),
             format!("{:.1}", alone.into_iter().fold(0.0, f64::max)),
-            share(figures.violations),
-            share(figures.document_violations),
+            figures.violations.to_string(),
+            figures.document_violations.to_string(),
             format!("{:.2}", figures.p95_ms),
             format!("{:.0}", figures.served_qps),
             published.map_or("–".to_owned(), |s| format!("{s:.0}")),
@@ -100,15 +99,6 @@ pub fn jobs(rounds: &[Round]) -> Table {
 
 fn told(Mean { mean, deviation }: Mean) -> String {
     format!("{mean:.2} ± {deviation:.2}")
-}
-
-fn share(violations: Violations) -> String {
-    let Violations {
-        intervals,
-        violated,
-    } = violations;
-    let percent = 100.0 * violations.share();
-    format!("{percent:.1} % ({violated} of {intervals})")
 }
 
 #[cfg(test)]
