@@ -145,7 +145,10 @@ impl Attribution {
             asleep *= 1.0 - (seen.load() - hot).clamp(0.0, 1.0);
         }
         // Calls are not: a request has several.
-        let any_s = (any_ns(&mut self.calls) as f64 * 1e-9).min(passed_s);
+        let any_s = match self.calls.contains(&(last.0, now.0)) {
+            true => passed_s,
+            false => (any_ns(&mut self.calls) as f64 * 1e-9).min(passed_s),
+        };
         self.window.awake_s += any_s + (passed_s - any_s) * (1.0 - asleep);
     }
 
@@ -205,7 +208,8 @@ impl CoreTimes {
             return 0.0;
         }
         let each = hot_s / hot_ns as f64;
-        for (sum, nanos) in times.hot.iter_mut().zip(&mut self.hot_ns) {
+        let functions = times.hot.iter_mut().zip(&mut self.hot_ns);
+        for (sum, nanos) in functions.filter(|(_, nanos)| **nanos > 0) {
             *sum += std::mem::take(nanos) as f64 * each;
         }
         hot_s

@@ -10,7 +10,7 @@ use crate::root::{Root, core_list, line, number};
 
 const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
 /// Sets what it is told by `scaling_setspeed`.
-const USERSPACE: &str = "userspace";
+pub(super) const USERSPACE: &str = "userspace";
 
 /// How a frequency is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -233,11 +233,19 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// The number that an attribute shows, if it shows one. Does not allocate.
 pub(super) fn get(file: &std::fs::File) -> Option<u32> {
+    first_line(file, &mut [0; 16])?.parse().ok()
+}
+
+/// Whether an attribute shows this and nothing else. Does not allocate.
+pub(super) fn shows(file: &std::fs::File, text: &str) -> bool {
+    first_line(file, &mut [0; 32]) == Some(text)
+}
+
+fn first_line<'a>(file: &std::fs::File, buffer: &'a mut [u8]) -> Option<&'a str> {
     use std::os::unix::fs::FileExt;
-    let mut buffer = [0; 16];
-    let read = file.read_at(&mut buffer, 0).ok()?;
-    let text = std::str::from_utf8(&buffer[..read]).ok()?;
-    text.lines().next()?.trim().parse().ok()
+    let read = file.read_at(buffer, 0).ok()?;
+    let text = std::str::from_utf8(buffer.get(..read)?).ok()?;
+    Some(text.lines().next()?.trim())
 }
 
 /// One write from the file's beginning, as attributes want it. Does not allocate.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::Status;
-use super::cpufreq::{Driver, Files, Settings, get, put};
+use super::cpufreq::{Driver, Files, Settings, USERSPACE, get, put, shows};
 use super::found::Found;
 use crate::frequency::Khz;
 use crate::sensed::Nanos;
@@ -62,6 +62,7 @@ struct Ours {
 #[derive(Debug)]
 enum Handles {
     Userspace {
+        governor: File,
         setspeed: File,
         /// Drivers without a table take any frequency and set one that is near.
         rounds: bool,
@@ -128,10 +129,15 @@ impl Domain {
     pub(super) fn take(&mut self) -> io::Result<()> {
         let handles = match self.found.driver {
             Driver::Userspace => {
-                self.files.write("scaling_governor", "userspace")?;
+                self.files.write("scaling_governor", USERSPACE)?;
+                let governor = self.files.open("scaling_governor")?;
                 let setspeed = self.files.open("scaling_setspeed")?;
                 let rounds = !self.files.has_table();
-                Handles::Userspace { setspeed, rounds }
+                Handles::Userspace {
+                    governor,
+                    setspeed,
+                    rounds,
+                }
             }
             Driver::Clamp => Handles::Clamp {
                 min: self.files.open("scaling_min_freq")?,
@@ -234,7 +240,7 @@ impl Domain {
         let Hold::Ours(ours) = &self.hold else {
             return Ok(None);
         };
-        let Some(wrote) = ours.wrote else {
+        let Some(wrote) = ours.wrote.filter(|khz| !ours.stands(*khz)) else {
             return Ok(None);
         };
         let there = self.files.settings()?;
@@ -242,7 +248,7 @@ impl Domain {
             Driver::Userspace => {
                 let within = (there.min..=there.max).contains(&wrote.0);
                 let ours = [Some(wrote.0), ours.stood].contains(&there.setspeed);
-                there.governor == "userspace" && (ours || !within)
+                there.governor == USERSPACE && (ours || !within)
             }
             Driver::Clamp => there.min == there.max && there.max <= wrote.0,
         };
@@ -309,10 +315,29 @@ impl Domain {
 }
 
 impl Ours {
+    /// By the files that are open, for less than half of what it takes to read all settings; where it says no, those
+    /// say why.
+    fn stands(&self, wrote: Khz) -> bool {
+        match &self.handles {
+            Handles::Userspace {
+                governor, setspeed, ..
+            } => {
+                let there = get(setspeed);
+                let ours = there.is_some() && [Some(wrote.0), self.stood].contains(&there);
+                ours && shows(governor, USERSPACE)
+            }
+            Handles::Clamp { min, max, .. } => get(min)
+                .zip(get(max))
+                .is_some_and(|(min, max)| min == max && max <= wrote.0),
+        }
+    }
+
     fn write(&mut self, wanted: Khz) -> io::Result<()> {
         let text = |file: &File| put(file, format_args!("{}\n", wanted.0));
         match &self.handles {
-            Handles::Userspace { setspeed, rounds } => {
+            Handles::Userspace {
+                setspeed, rounds, ..
+            } => {
                 text(setspeed)?;
                 self.stood = rounds.then(|| get(setspeed)).flatten();
             }

@@ -395,7 +395,7 @@ fn a_full_state_directory_does_not_keep_cores() {
 #[test]
 fn connections_that_say_nothing_keep_no_files_from_the_cores() {
     let kernel = Kernel::new(4);
-    let mut governor = governor_with(&kernel, Stdio::piped(), "ulimit -n 40;");
+    let mut governor = governor_with(&kernel, Stdio::piped(), "ulimit -n 44;");
     let address = address(&kernel);
     let idle: Vec<TcpStream> = (0..32)
         .map(|_| TcpStream::connect(&address).unwrap())
