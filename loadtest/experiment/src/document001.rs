@@ -21,6 +21,7 @@ mod tests;
 mod verdict;
 mod workload;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -113,7 +114,11 @@ impl Experiment for Document001 {
     }
 
     fn set_up(args: Args, folder: &Path) -> Result<Self> {
-        let plan = Plan::new(args.real, args.quick);
+        let mut plan = Plan::new(args.real, args.quick);
+        if let Some(calm) = plan.calm() {
+            let busy = Self::look(args.programs.clone(), calm, &folder.join("calm"));
+            plan = plan.paced(busy.context("looking what a request takes")?);
+        }
         let asked = |run: &Run| args.only.is_empty() || args.only.contains(run);
         let runs = Run::ALL.into_iter().filter(|run| *run != Run::Production);
         let (command, runs) = (args.command(), runs.filter(asked).collect());
@@ -180,6 +185,16 @@ impl Document001 {
             header,
             progress,
         })
+    }
+
+    /// How busy *Baseline, baseline* keeps the cores.
+    fn look(programs: Programs, plan: Plan, folder: &Path) -> Result<f64> {
+        println!("document-001: looking what a request takes");
+        fs::create_dir_all(folder)?;
+        let first = Run::BaselineBaseline;
+        let mut experiment = Self::new(programs, plan, vec![first], String::new(), folder)?;
+        let busy = experiment.try_run(first)?.busy;
+        busy.context("the kernel does not tell how busy cores are")
     }
 
     fn try_run(&mut self, run: Run) -> Result<Told> {

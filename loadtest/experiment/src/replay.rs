@@ -54,6 +54,8 @@ pub(crate) struct Record {
     pub(crate) lag: f64,
     /// From its time in the workload to its end, in milliseconds.
     pub(crate) duration: f64,
+    /// From the sending of its last attempt to its end, in milliseconds.
+    pub(crate) attempt: f64,
     pub(crate) outcome: Outcome,
     pub(crate) attempts: u64,
     pub(crate) shed_attempts: u64,
@@ -155,6 +157,7 @@ impl Record {
             priority: row.text("priority").to_owned(),
             lag: milliseconds("lag_us")?,
             duration: milliseconds("duration_us")?,
+            attempt: milliseconds("attempt_us")?,
             outcome,
             attempts: row.whole("attempts")?,
             shed_attempts: row.whole("shed_attempts")?,
@@ -178,6 +181,7 @@ impl Record {
             priority: priority.to_owned(),
             lag: 0.0,
             duration: wait + 10.0,
+            attempt: wait + 10.0,
             outcome: Outcome::Ok,
             attempts: 1,
             shed_attempts: 0,

@@ -99,8 +99,11 @@ impl Sender {
         let mut jitter = SplitMix64::new(self.settings.seed ^ record.index as u64);
         loop {
             record.attempts += 1;
+            let sent = Instant::now();
             let attempt = self.attempt(&record.request, target);
-            let Ok(reply) = tokio::time::timeout_at(until, attempt).await else {
+            let reply = tokio::time::timeout_at(until, attempt).await;
+            record.attempt_us = micros(sent.elapsed());
+            let Ok(reply) = reply else {
                 return Outcome::Timeout;
             };
             note(record, &reply);

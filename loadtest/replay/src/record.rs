@@ -88,6 +88,8 @@ pub struct Record {
     pub lag_us: u64,
     /// From its offset to the end of the last attempt, microseconds.
     pub duration_us: u64,
+    /// From the sending of the last attempt to its end, microseconds.
+    pub attempt_us: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// Status of the last answer.
@@ -111,7 +113,7 @@ pub struct Record {
 }
 
 /// The columns of the CSV form and the fields of the NDJSON form.
-pub const COLUMNS: &str = "index,t_us,lag_us,duration_us,priority,key,user,target,outcome,status,\
+pub const COLUMNS: &str = "index,t_us,lag_us,duration_us,attempt_us,priority,key,user,target,outcome,status,\
 attempts,shed_attempts,host,reason,cache,wait_us,fetch_us,run_us,slowdown";
 
 impl Record {
@@ -124,6 +126,7 @@ impl Record {
             target,
             lag_us: 0,
             duration_us: 0,
+            attempt_us: 0,
             outcome: Outcome::Failed,
             status: None,
             attempts: 0,
@@ -159,10 +162,11 @@ impl Record {
         let slowdown = self.slowdown().map(|s| format!("{s:.6}"));
         writeln!(
             out,
-            "{},{t_us},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{t_us},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             self.index,
             self.lag_us,
             self.duration_us,
+            self.attempt_us,
             plain(priority),
             plain(key),
             plain(user),
@@ -185,7 +189,8 @@ impl Record {
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         let line = serde_json::json!({
             "index": self.index, "t_us": self.request.t_us, "lag_us": self.lag_us,
-            "duration_us": self.duration_us, "priority": self.request.priority,
+            "duration_us": self.duration_us, "attempt_us": self.attempt_us,
+            "priority": self.request.priority,
             "key": self.request.key, "user": self.request.user, "target": self.target,
             "outcome": self.outcome, "status": self.status, "attempts": self.attempts,
             "shed_attempts": self.shed_attempts, "host": self.host, "reason": self.reason,

@@ -11,7 +11,7 @@ use weir_sim::workload::{LOW, class};
 use weir_sim::{Ended, Sample as Look};
 
 use super::plan::Plan;
-use crate::replay::Record;
+use crate::replay::{Record, Served};
 use crate::sampler::Sample;
 
 /// A host without a level admits all.
@@ -47,10 +47,12 @@ fn stretched(plan: &Plan, milliseconds: f64) -> Duration {
 fn ended(plan: &Plan, places: &HashMap<String, usize>, index: usize, record: &Record) -> Ended {
     let time = |milliseconds| stretched(plan, milliseconds);
     let served = record.served.as_ref();
+    // An answer that streams does not tell how long its host works: until the last byte is there.
+    let worked = |served: &Served| served.worked.unwrap_or(record.attempt - served.wait);
     let spent = served.map(|served| Spent {
         wait: time(served.wait),
         fetch: Duration::ZERO,
-        run: time(served.worked.unwrap_or_default()),
+        run: time(worked(served)),
         cost: Default::default(),
         source: if served.hit {
             Source::Hit
@@ -114,6 +116,19 @@ mod tests {
         assert!((rows.low_duration[0] - 2.09).abs() < 1e-9, "{rows:?}");
         assert_eq!(rows.high_wait[0], 0.0);
         assert_eq!((tally.answers, tally.hits), (3, 1));
+    }
+
+    #[test]
+    fn an_answer_that_streams_is_worked_for_until_it_is_there() {
+        let plan = Plan::new(true, true);
+        let mut record = Record::good("low", "127.0.0.1:1", 200.0, true);
+        record.attempt = 500.0;
+        record.served.as_mut().unwrap().worked = None;
+        let ended = ended(&plan, &HashMap::new(), 0, &record);
+        let spent = ended.spent.unwrap();
+        let expected = [200, 300].map(Duration::from_millis);
+        assert_eq!([spent.wait, spent.run], expected);
+        assert_eq!(ended.attempt, Duration::from_millis(500));
     }
 
     #[test]

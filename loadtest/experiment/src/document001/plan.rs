@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use weir_replay::backoff::Backoff;
+use weir_replay::feeds::Rate;
 use weir_sim::document001::Params;
 
 use crate::demo::plan::{Feeds, Plan as Demo};
@@ -19,6 +20,11 @@ pub(super) const BACKOFF: Backoff = Backoff {
 pub(super) const NEWS: Duration = Duration::from_secs(5);
 /// As document 001 has it (section 9.1.2).
 pub(super) const STALLED: u32 = 100;
+
+/// Hosts that do the work are first asked for so many requests a second ...
+const CALM: f64 = 30.0;
+/// ... for so long, to see what a request takes.
+const LOOK: Duration = Duration::from_secs(20);
 
 const MINUTE: Duration = Duration::from_secs(60);
 const NOON: Duration = Duration::from_secs(12 * 3600);
@@ -58,7 +64,8 @@ pub(super) struct Stretch {
 impl Plan {
     pub(super) fn new(real: bool, quick: bool) -> Self {
         match (real, quick) {
-            (true, _) => Self::real(quick),
+            (true, false) => Self::real(MINUTE, CALM),
+            (true, true) => Self::real(MINUTE / 4, CALM),
             (false, true) => Self::emulated(2, 2),
             (false, false) => Self::emulated(10, 10),
         }
@@ -85,11 +92,34 @@ impl Plan {
         }
     }
 
-    /// A mix of projects that two real cores can do, as in the demonstration with real hosts.
-    fn real(quick: bool) -> Self {
-        let demo = Demo::real(quick);
+    /// What is played before, to find out at which pace hosts that do the work have as much to do as the document's:
+    /// none where they are emulated.
+    pub(super) fn calm(&self) -> Option<Self> {
+        matches!(self.work, Work::Real(_)).then(|| Self::real(LOOK, CALM))
+    }
+
+    /// The same at the pace at which all cores are busy, by how busy they were in the calm.
+    pub(super) fn paced(mut self, busy: f64) -> Self {
+        if let Work::Real(feeds) = &mut self.work {
+            let rate = (CALM / busy.max(0.01)).round();
+            feeds.params.rate = Rate {
+                from: rate,
+                to: rate,
+            };
+        }
+        self
+    }
+
+    /// A mix of projects as in the demonstration with real hosts.
+    fn real(lasts: Duration, rate: f64) -> Self {
+        let demo = Demo::real(false);
+        let mut feeds = Feeds::small(lasts);
+        feeds.params.rate = Rate {
+            from: rate,
+            to: rate,
+        };
         Self {
-            work: Work::Real(Feeds::small(demo.replay)),
+            work: Work::Real(feeds),
             callers: 2,
             hosts: demo.hosts,
             cores: demo.cores,
@@ -104,5 +134,22 @@ impl Plan {
     /// A time of the document as it is here.
     pub(super) fn compressed(&self, time: Duration) -> Duration {
         time / self.speed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_follows_from_what_a_request_takes_and_emulated_hosts_need_none() {
+        let rate = |plan: Plan| match plan.work {
+            Work::Real(feeds) => feeds.params.rate.from,
+            Work::Emulated(_) => 0.0,
+        };
+        let real = || Plan::new(true, false);
+        assert_eq!(real().calm().map(rate), Some(CALM));
+        assert_eq!(rate(real().paced(0.4)), CALM / 0.4);
+        assert!(Plan::emulated(1, 1).calm().is_none());
     }
 }

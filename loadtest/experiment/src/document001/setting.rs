@@ -14,7 +14,8 @@ pub(super) fn header(plan: &Plan, workload: &Workload) -> String {
             plan.hosts
         ),
         Work::Real(_) => format!(
-            "{} with a thread for work: REAL fetches, caches, queues and rules, on cores that all share",
+            "{} with a thread for work: REAL fetches, caches, queues and rules, on cores that all share; \
+             the pace is that at which Baseline, baseline keeps them all busy",
             plan.hosts
         ),
     };

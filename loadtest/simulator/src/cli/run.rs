@@ -126,6 +126,7 @@ fn record(request: Request, ended: Ended) -> Record {
     let spent = ended.spent.as_ref();
     Record {
         duration_us: micros(ended.duration),
+        attempt_us: micros(ended.attempt),
         outcome: ended.outcome,
         attempts: ended.attempts,
         shed_attempts: ended.shed_attempts,
