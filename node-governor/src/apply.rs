@@ -14,6 +14,7 @@ pub mod found;
 pub mod groups;
 mod heat;
 pub mod network;
+pub mod resctrl;
 pub mod shares;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use crate::apply::Driver;
 use crate::apply::cpufreq::Files;
 use crate::apply::groups::Groups;
 use crate::apply::network;
+use crate::apply::resctrl::Offered;
 use crate::config::show_range;
 use crate::root::{Root, line};
 use crate::sense::energy::Zone;
@@ -161,12 +162,7 @@ impl Report {
             ),
             Err(error) => self.say("network", format!("what jobs send is left alone: {error}")),
         }
-        let mounted = root.path("sys/fs/resctrl/schemata").exists();
-        let caches = match mounted {
-            true => "resctrl is mounted; no policy goes by it",
-            false => "no resctrl is mounted; no policy goes by it",
-        };
-        self.say("caches", caches);
+        self.say("caches", Offered::read(root));
     }
 
     fn uprobes(&mut self) {

@@ -5,8 +5,8 @@
 //!                        ┌ static_plan    jobs in an order that was written down
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
 //!                        ├ latency_slack  as many cores for the service as its latency needs
-//!                        ├ parties        one resource at a time, cores, frequency, memory, disk, network, by its latency
-//!                        ├ heracles       jobs have one core more at a time while the service has slack; what network and power leave
+//!                        ├ parties        one resource at a time, cores, cache, frequency, memory, disk, network, by its latency
+//!                        ├ heracles       jobs have one core more at a time while the service has slack; what memory, network and power leave
 //!                        └ hipster_co     cores and frequency at once, those that have paid at this load
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
@@ -123,6 +123,28 @@ pub struct Ceilings {
     pub egress: Option<u64>,
     /// Their cores shall be at most so fast, as in [`CorePlan::speed`]. None: it is no matter of this plan.
     pub speed: Option<f64>,
+    /// Ways of the L3 cache that they may fill. None: it is no matter of this plan.
+    pub ways: Option<u32>,
+    /// Percent of a core's bandwidth of memory that each of their cores may use. None: it is no matter of this plan.
+    pub bandwidth: Option<u32>,
+}
+
+/// Of what a machine divides, the least that jobs can have and the most that they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The machine gives no less.
+    pub least: u32,
+    /// What is above stays with the service.
+    pub most: u32,
+}
+
+impl Bounds {
+    /// What jobs have while the service has so many of these steps, of which there are some.
+    fn left(self, given: u32, steps: u32) -> u32 {
+        let taken = u64::from(self.most - self.least) * u64::from(given) / u64::from(steps);
+        // No more than the whole.
+        self.most - taken as u32
+    }
 }
 
 /// What a job may have of the node's memory and disk.
@@ -177,6 +199,8 @@ pub enum Reason {
     Refused,
     /// What was tried did not help, or did harm.
     Reverted,
+    /// Memory was near what it can do, and jobs lost cores for it.
+    Memory,
     /// Sources are silent: it keeps what it has for now.
     Held,
     /// Sources have been silent for too long: it has all it may have.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts back what a governor has left that was killed: who had which cores, what was frozen, what jobs may send, and
-//! frequencies.
+//! Puts back what a governor has left that was killed: who had which cores, what was frozen, what jobs may send, their
+//! part of caches and memory, and frequencies.
 
 use std::path::Path;
 
-use crate::apply::{self, network, shares};
+use crate::apply::{self, network, resctrl, shares};
 use crate::root::Root;
 use crate::state::{self, Held};
 
@@ -24,6 +24,10 @@ pub(crate) fn of(root: &Root, held: &Held) -> Vec<String> {
         Err(error) => left.push(error.to_string()),
     }
     match network::restore(root, held) {
+        Ok(errors) => left.extend(errors.into_iter().map(show)),
+        Err(error) => left.push(error.to_string()),
+    }
+    match resctrl::restore(root, held) {
         Ok(errors) => left.extend(errors.into_iter().map(show)),
         Err(error) => left.push(error.to_string()),
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use tracing::{info_span, warn};
 
+use crate::apply::resctrl::Offered;
 use crate::apply::shares::Shares;
 use crate::apply::{Apply, LOOK};
 use crate::book::energy::{EnergyBook, Source};
@@ -88,6 +89,15 @@ fn divide(
         packages(zones).context("core_policy.heracles.guaranteed: no RAPL: what the packages draw is not known; leave it out, or see weir-governor check")?;
         power.watts = power.watts.or_else(|| made_for(zones));
         power.watts.context("core_policy.heracles.tdp: required, for powercap does not say what the packages are made for")?;
+    }
+    let asked = written.division.resctrl();
+    if !asked.is_empty() {
+        let offered = Offered::read(root);
+        for (field, part) in asked {
+            let has = offered.has(part);
+            has.map_err(|reason| written.refuse(field, reason))?;
+        }
+        written.division.offer(offered.ways(), offered.bandwidth());
     }
     let machine = root.online()?;
     let policy = written.policy(&machine)?;
@@ -259,6 +269,7 @@ impl Governor {
             return;
         };
         resources.egress = self.shares.as_ref().and_then(|it| it.shares.egress());
+        resources.memory = self.shares.as_ref().and_then(|it| it.shares.bandwidth());
         if plan.ceilings.speed.is_some() {
             resources.slowest = slowest(&self.root, &plan.service);
         }

@@ -66,6 +66,19 @@ pub struct Resources {
     pub watts: Option<f64>,
     /// Of the service's cores, the frequency of the slowest.
     pub slowest: Option<Khz>,
+    /// What memory was read and written, where resctrl measures it.
+    pub memory: Option<Bandwidth>,
+}
+
+/// Bytes a second between an L3 cache and memory; where there are several, of the one with most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bandwidth {
+    /// When it was read: it is that of the second before.
+    pub at: Nanos,
+    /// The jobs'.
+    pub jobs: f64,
+    /// Everybody's.
+    pub total: f64,
 }
 
 /// What weir-control says of the service's host.

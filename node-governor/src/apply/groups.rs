@@ -172,6 +172,11 @@ impl Groups {
         Ok(Members::Process { pid, started })
     }
 
+    /// A process's threads; none of one that has gone.
+    pub fn threads(&self, pid: Pid) -> io::Result<Vec<Pid>> {
+        self.processes.threads(pid)
+    }
+
     /// A cgroup of ours by this path below the mount, with its parents; it may be there already. A new one has the
     /// cores of its parent. None where the machine has no cgroups that could be written.
     pub fn make(&self, path: &str) -> io::Result<Option<Group>> {
@@ -357,7 +362,7 @@ fn can_write(folder: &Path) -> bool {
 }
 
 /// What has gone is not found, whichever way the kernel says it.
-fn named(path: &Path, error: impl Into<io::Error>) -> io::Error {
+pub(super) fn named(path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     let is_gone = error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error());
     let kind = if is_gone {

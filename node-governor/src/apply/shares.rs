@@ -16,12 +16,13 @@ use tracing::{error, info};
 
 use super::groups::{Found, Groups};
 use super::network::{self, Network};
+use super::resctrl::{self, Resctrl};
 use crate::config;
 use crate::cores::{CorePlan, Cores};
 use crate::jobs::State;
 use crate::jobs::runner::{self, Facts, Runner};
 use crate::root::Root;
-use crate::sensed::Nanos;
+use crate::sensed::{Bandwidth, Nanos};
 use crate::state::{self, Held, Remembered};
 use service::Service;
 
@@ -45,6 +46,9 @@ pub enum Error {
     /// What jobs send cannot be limited.
     #[error(transparent)]
     Network(#[from] network::Error),
+    /// Caches and bandwidth of memory cannot be divided.
+    #[error(transparent)]
+    Resctrl(#[from] resctrl::Error),
     /// The jobs cannot be taken up.
     #[error(transparent)]
     Jobs(#[from] runner::Error),
@@ -62,6 +66,7 @@ pub struct Shares {
     others: Vec<(String, Service)>,
     runner: Runner,
     network: Option<Network>,
+    resctrl: Option<Resctrl>,
     remembered: Remembered<Found>,
     /// Of the jobs, what is remembered.
     version: Option<u64>,
@@ -88,6 +93,10 @@ impl Shares {
         let network = config.network.as_ref();
         let network = network.map(|network| Network::find(network, who, &groups, root, held));
         let network = network.transpose()?;
+        let resctrl = match config.division.resctrl()[..] {
+            [] => None,
+            _ => Some(Resctrl::find(root, held)?),
+        };
         let runner = Runner::open(
             config.jobs.clone(),
             config.batch.clone(),
@@ -109,6 +118,7 @@ impl Shares {
             groups,
             runner,
             network,
+            resctrl,
             remembered,
             version: None,
             forgetful: false,
@@ -125,6 +135,9 @@ impl Shares {
         self.remember()?;
         if let Some(network) = &mut self.network {
             network.take()?;
+        }
+        if let Some(resctrl) = &mut self.resctrl {
+            resctrl.take()?;
         }
         Ok(())
     }
@@ -191,11 +204,19 @@ impl Shares {
         if let Some(network) = &mut self.network {
             network.look(now);
         }
+        if let Some(resctrl) = &mut self.resctrl {
+            resctrl.look(now, &self.groups, &self.runner.processes());
+        }
     }
 
     /// Bits a second that others than jobs have sent of late, where that is measured.
     pub fn egress(&self) -> Option<f64> {
         self.network.as_ref()?.egress()
+    }
+
+    /// What memory was read and written of late, where that is measured.
+    pub fn bandwidth(&self) -> Option<Bandwidth> {
+        self.resctrl.as_ref()?.bandwidth()
     }
 
     /// Remembers, before they are touched, those that have come since. Where that fails it is tried again when
@@ -275,6 +296,9 @@ impl Shares {
         if let (Some(network), Some(ceiling)) = (&mut self.network, plan.ceilings.egress) {
             network.want(ceiling);
         }
+        if let Some(resctrl) = &mut self.resctrl {
+            resctrl.want(plan.ceilings.ways, plan.ceilings.bandwidth);
+        }
     }
 
     /// What was last written for the service.
@@ -291,7 +315,8 @@ impl Shares {
     pub fn write_errors(&self) -> u64 {
         let services = self.services().map(|(_, service)| service.write_errors());
         let network = self.network.as_ref().map_or(0, Network::write_errors);
-        services.sum::<u64>() + network + self.runner.write_errors()
+        let resctrl = self.resctrl.as_ref().map_or(0, Resctrl::write_errors);
+        services.sum::<u64>() + network + resctrl + self.runner.write_errors()
     }
 
     /// Services get back what they had, before anything that may take time.
@@ -312,9 +337,11 @@ impl Shares {
         }
         self.let_go();
         let network = self.network.as_mut().map_or(Vec::new(), Network::end);
+        let resctrl = self.resctrl.as_mut().map_or(Vec::new(), Resctrl::end);
         let jobs = usize::from(!stop(&mut self.runner));
         let mut left = put_back(&mut self.remembered, &self.groups);
         left.extend(network);
+        left.extend(resctrl);
         for (name, error) in &left {
             error!(name, %error, "not put back; try weir-governor restore");
         }

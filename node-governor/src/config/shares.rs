@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use weir_settings::Error;
 
 use super::{Tail, Trust};
+use crate::apply::resctrl::Part;
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
 use crate::cores::hipster_co::{self, HipsterCo};
@@ -14,7 +15,7 @@ use crate::cores::latency_slack::{self, LatencySlack};
 use crate::cores::parties::services::{Other, Services};
 use crate::cores::parties::{self, Parties};
 use crate::cores::static_plan::{self, PlanNode, StaticPlan};
-use crate::cores::{Cores, Limit, Policy, Refused};
+use crate::cores::{Bounds, Cores, Limit, Policy, Refused};
 use crate::jobs::Job;
 use crate::jobs::spec::{Batch, Spec};
 
@@ -124,6 +125,14 @@ impl Shares {
         policy.map_err(|refused| self.places.of(refused))
     }
 
+    /// Why a field of the core policy cannot be as it was written.
+    pub(crate) fn refuse(&self, field: &str, reason: String) -> Error {
+        self.places.of(Refused {
+            field: field.to_owned(),
+            reason,
+        })
+    }
+
     /// Cores that are never the service's by that policy, or, where it has none, those that it may lose: where jobs
     /// go when nobody governs.
     pub fn jobs_alone(&self, machine: &Cores) -> Cores {
@@ -218,6 +227,35 @@ impl Division {
         match self {
             Self::Heracles(params) => params.power.as_mut(),
             _ => None,
+        }
+    }
+
+    /// What it needs of resctrl, each with the field that asks for it.
+    pub(crate) fn resctrl(&self) -> Vec<(&'static str, Part)> {
+        match self {
+            Self::Heracles(params) if params.memory.is_some() => {
+                let field = "memory_bandwidth";
+                vec![(field, Part::Cache), (field, Part::Counters)]
+            }
+            Self::Parties(params) => {
+                let cache = (params.cache_steps > 0).then_some(("cache_steps", Part::Cache));
+                let bandwidth = params.bandwidth_steps > 0;
+                let bandwidth = bandwidth.then_some(("bandwidth_steps", Part::Bandwidth));
+                cache.into_iter().chain(bandwidth).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ways of the cache and percent of bandwidth that the machine has for jobs.
+    pub(crate) fn offer(&mut self, ways: Option<Bounds>, bandwidth: Option<Bounds>) {
+        match self {
+            Self::Heracles(heracles::Params {
+                memory: Some(memory),
+                ..
+            }) => memory.ways = ways,
+            Self::Parties(params) => (params.ways, params.bandwidth) = (ways, bandwidth),
+            _ => {}
         }
     }
 

@@ -9,18 +9,19 @@
 //! ```
 //! Heracles: Lo et al., *Heracles: improving resource efficiency at scale*, ISCA 2015, section 4: its top-level
 //! controller (algorithm 1) and, of its sub-controllers, that of cores (algorithm 2, the state GROW_CORES), and, where
-//! they are configured, those of [`power`] (algorithm 3) and [`network`] (algorithm 4). Figures are those of a
-//! translation of the whole paper that has all four algorithms; the paper itself was not at hand. Algorithm 1 looks at
-//! slack only between both loads; here as the paper's text says, whenever jobs may run. Caches and the bandwidth of
-//! memory (the rest of algorithm 2) are not here: they need resctrl and an offline profile of the service. Of our own:
-//! load is the service's CPU use over all the cores that it may have, and while the mesh refuses requests, or is about
-//! to, the service has all.
+//! they are configured, those of [`memory`] and caches (the rest of algorithm 2), [`power`] (algorithm 3) and
+//! [`network`] (algorithm 4). Figures are those of a translation of the whole paper that has all four algorithms; the
+//! paper itself was not at hand. Algorithm 1 looks at slack only between both loads; here as the paper's text says,
+//! whenever jobs may run. Of our own: load is the service's CPU use over all the cores that it may have, and while the
+//! mesh refuses requests, or is about to, the service has all.
 
+pub mod memory;
 pub(crate) mod network;
 pub mod power;
 
 use std::time::Duration;
 
+use self::memory::{Memory, Step};
 use self::power::Power;
 use super::places::{Places, wide};
 use super::silence::{Heard, Silence};
@@ -61,6 +62,8 @@ pub struct Params {
     pub link: Option<u64>,
     /// None: power is no matter of this policy.
     pub power: Option<power::Params>,
+    /// None: caches and memory are no matter of this policy.
+    pub memory: Option<memory::Params>,
 }
 
 impl Default for Params {
@@ -80,6 +83,7 @@ impl Default for Params {
             patience: Duration::from_secs(2),
             link: None,
             power: None,
+            memory: None,
         }
     }
 }
@@ -131,6 +135,7 @@ pub struct Heracles {
     grown: Nanos,
     cold_until: Nanos,
     power: Option<Power>,
+    memory: Option<Memory>,
 }
 
 impl Heracles {
@@ -146,6 +151,7 @@ impl Heracles {
                 .map(|job| wide(job, params.elastic.len()))
                 .collect(),
             power: params.power.map(Power::new),
+            memory: params.memory.map(Memory::new),
             params,
             places: Places::default(),
             silence: Silence::default(),
@@ -185,13 +191,15 @@ impl Heracles {
         }
     }
 
-    /// Of the sub-controllers that go by no latency.
+    /// Of the sub-controllers beside that of cores.
     fn ceilings(&mut self, seen: &Seen) -> Ceilings {
         let resources = &seen.resources;
         let power = self.power.as_mut();
         Ceilings {
             egress: (self.params.link).map(|link| network::ceiling(link, resources.egress)),
             speed: power.map(|power| power.speed(seen.now, resources)),
+            ways: self.memory.as_ref().and_then(Memory::ways),
+            bandwidth: None,
         }
     }
 
@@ -214,13 +222,30 @@ impl Heracles {
                 return reason;
             }
         }
-        let may = self.enabled && self.growing && self.granted < self.params.elastic.len();
-        if !may || now.since(self.grown) < self.params.grow {
+        if now.since(self.grown) < self.params.grow {
             return Reason::Same;
         }
-        self.granted += 1;
-        self.grown = now;
-        Reason::Loose
+        let grows = self.enabled && self.growing;
+        let step = match &mut self.memory {
+            Some(memory) => {
+                self.grown = now;
+                memory.step(seen.resources.memory, self.granted, grows)
+            }
+            None if grows => Step::More,
+            None => Step::Stay,
+        };
+        match step {
+            Step::More if self.granted < self.params.elastic.len() => {
+                self.granted += 1;
+                self.grown = now;
+                Reason::Loose
+            }
+            Step::Less(cores) => {
+                self.granted = self.granted.saturating_sub(cores);
+                Reason::Memory
+            }
+            Step::More | Step::Stay => Reason::Same,
+        }
     }
 
     /// The top-level controller.
@@ -251,6 +276,9 @@ impl Heracles {
 
     fn disable(&mut self, reason: Reason) -> Reason {
         (self.enabled, self.growing, self.granted) = (false, false, 0);
+        if let Some(memory) = &mut self.memory {
+            memory.end();
+        }
         reason
     }
 }
@@ -258,8 +286,9 @@ impl Heracles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cores::Act;
+    use crate::cores::{Act, Bounds};
     use crate::jobs::{Queue, State};
+    use crate::sensed::{Bandwidth, Resources};
 
     struct Node {
         policy: Heracles,
@@ -322,6 +351,64 @@ mod tests {
         assert_eq!(node.after(15, 1600, 1.0), (0, Act::Pause));
         assert_eq!(node.after(270, 500, 1.0), (0, Act::Pause));
         assert_eq!(node.after(60, 500, 1.0).1, Act::Run);
+    }
+
+    #[test]
+    fn with_memory_to_mind_cores_come_and_go_by_what_is_read_and_with_them_the_cache() {
+        let job = Job {
+            name: "job".to_owned(),
+            queue: Queue::Long,
+            threads: 4,
+        };
+        let ways = Some(Bounds { least: 1, most: 19 });
+        let params = Params {
+            elastic: (1..6).collect(),
+            memory: Some(memory::Params { peak: 100e9, ways }),
+            ..Params::default()
+        };
+        let mut policy = Heracles::new(params, &(0..6).collect(), &[job]).unwrap();
+        let mut second = 0;
+        // Two seconds in which jobs read so many GB/s and everybody so many.
+        let mut see = |p95_us, read: Option<[f64; 2]>| {
+            let mut plan = CorePlan::default();
+            for _ in 0..2 {
+                second += 1;
+                let now = Nanos(second * 1_000_000_000);
+                plan = policy.plan(&Seen {
+                    now,
+                    cpu: Some(1.0),
+                    p95: Some(Duration::from_micros(p95_us)),
+                    jobs: vec![State::Running],
+                    resources: Resources {
+                        memory: read.map(|[jobs, total]| Bandwidth {
+                            at: now,
+                            jobs: jobs * 1e9,
+                            total: total * 1e9,
+                        }),
+                        ..Resources::default()
+                    },
+                    ..Seen::default()
+                });
+            }
+            (plan.jobs[0].cores.len(), plan.ceilings.ways, plan.reason)
+        };
+        assert_eq!(
+            see(500, None),
+            (0, Some(1), Reason::Same),
+            "nothing is measured"
+        );
+        assert_eq!(see(500, Some([0.0, 20.0])), (1, Some(2), Reason::Loose));
+        assert_eq!(see(500, Some([10.0, 30.0])).1, Some(3));
+        // The third way has not paid.
+        assert_eq!(see(500, Some([10.0, 30.0])), (2, Some(2), Reason::Loose));
+        assert_eq!(see(500, Some([20.0, 40.0])), (3, Some(2), Reason::Loose));
+        assert_eq!(see(500, Some([60.0, 115.0])), (1, Some(2), Reason::Memory));
+        // Late: they have none, and the least of the cache.
+        for _ in 0..8 {
+            see(1600, Some([20.0, 40.0]));
+        }
+        assert_eq!(see(1600, Some([0.0, 20.0])).0, 0);
+        assert_eq!(see(1600, Some([0.0, 20.0])).1, Some(1));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::jobs::Queue;
+use crate::sensed::Bandwidth;
 use blocks::Blocks;
 use heracles::Heracles;
 use hipster_co::HipsterCo;
@@ -15,6 +16,11 @@ use parties::Parties;
 use parties::services::{Other, Services};
 use static_plan::{PlanNode, Step};
 
+const WAYS: Bounds = Bounds { least: 2, most: 9 };
+const PERCENT: Bounds = Bounds {
+    least: 10,
+    most: 100,
+};
 const QUEUES: [Queue; 3] = [Queue::Short, Queue::Medium, Queue::Long];
 
 fn jobs(of: &[(usize, u32)]) -> Vec<Job> {
@@ -92,6 +98,10 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
                 guaranteed: crate::node::Khz(2_000_000),
                 watts: Some(100.0),
             }),
+            memory: Some(heracles::memory::Params {
+                peak: 2e6,
+                ways: Some(WAYS),
+            }),
             ..heracles::Params::default()
         };
         Policy::Heracles(Heracles::new(params, machine, jobs).unwrap())
@@ -102,6 +112,10 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
             batch,
             settle: tick,
             rest: tick,
+            cache_steps: 2,
+            ways: Some(WAYS),
+            bandwidth_steps: 1,
+            bandwidth: Some(PERCENT),
             frequency_steps: 1,
             memory_steps: 3,
             disk_steps: 3,
@@ -197,6 +211,19 @@ fn tick() -> impl Strategy<Value = Tick> {
     )
 }
 
+/// Jobs read half of these bytes a second.
+fn read(now: u64, bytes: Option<u64>) -> Resources {
+    let memory = bytes.map(|bytes| Bandwidth {
+        at: Nanos(now),
+        jobs: bytes as f64 / 2.0,
+        total: bytes as f64,
+    });
+    Resources {
+        memory,
+        ..Resources::default()
+    }
+}
+
 /// Does what the plan says, as far as it may be said at all.
 fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
     prop_assert!(!plan.service.is_empty());
@@ -208,6 +235,10 @@ fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
             .speed
             .is_none_or(|speed| (0.0..=1.0).contains(&speed))
     );
+    let within = |has: Option<u32>, bounds: Bounds| {
+        has.is_none_or(|has| (bounds.least..=bounds.most).contains(&has))
+    };
+    prop_assert!(within(ceilings.ways, WAYS) && within(ceilings.bandwidth, PERCENT));
     prop_assert_eq!(plan.jobs.len(), states.len());
     let mut owned = plan.service.clone();
     for cores in &plan.others {
@@ -261,6 +292,7 @@ proptest! {
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
                     others: vec![other.map(Duration::from_micros); 2],
+                    resources: read(now, *other),
                     pressed: *pressed,
                     jobs: states.clone(),
                     ..Seen::default()
@@ -269,14 +301,14 @@ proptest! {
             }
             // From here on each job ends after a tick on its cores. Use must be low for a while until it counts, and
             // of parties' resources each step may go back before the cores do.
-            let ticks = 2 * jobs.len() + if idle.is_some() { 12 } else { 0 };
+            let ticks = 2 * jobs.len() + if idle.is_some() { 16 } else { 0 };
             for _ in 0..=ticks {
                 now += 100_000_000;
                 for state in states.iter_mut().filter(|state| **state == State::Running) {
                     *state = State::Finished;
                 }
                 let plan =
-                    policy.plan(&Seen { now: Nanos(now), cpu: idle, quiet: true, others: vec![Some(Duration::ZERO); 2], jobs: states.clone(), ..Seen::default() });
+                    policy.plan(&Seen { now: Nanos(now), cpu: idle, quiet: true, others: vec![Some(Duration::ZERO); 2], resources: read(now, Some(0)), jobs: states.clone(), ..Seen::default() });
                 obey(&plan, &mut states)?;
             }
             prop_assert!(states.iter().all(|state| state.has_ended()), "{policy:?}: {states:?}");

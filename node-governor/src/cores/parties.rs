@@ -5,7 +5,7 @@
 //!   slack = 1 - p95 / target, of the last reading and of the mean since the last decision, each half second:
 //!     both < 5 %    a step more of the resource at the wheel; did slack not grow by it: the next resource
 //!     both > 20 %   a step less; is slack < 5 % by it: the step goes back, the next resource, no step less for 10 s
-//!   wheel: cores ──> frequency ──> memory ──> disk ──> network ──> cores
+//!   wheel: cores ──> cache ──> bandwidth ──> frequency ──> memory ──> disk ──> network ──> cores
 //! ```
 //! PARTIES: Chen, Delimitrou and Martínez, *PARTIES: QoS-Aware Resource Partitioning for Multiple Interactive
 //! Services*, ASPLOS 2019, section 4. Its text was not at hand; shares, times, rest and wheel are those of the authors'
@@ -14,8 +14,9 @@
 //!
 //! Otherwise than there: cores are first, where it draws by lot. A step that did not help goes back when there is slack
 //! again, one at a time; there it stays until slack is loose. While latency grows, nothing seems to help, and what is
-//! taken back then is missing. The network is what all jobs together may send, in equal steps of the link. Caches are
-//! left out: what they need (resctrl) the governor does not set. While the mesh refuses requests the service has all.
+//! taken back then is missing. The network is what all jobs together may send, in equal steps of the link. Ways of the L3
+//! cache are those that jobs may fill; the service may fill all, also those. The bandwidth of memory is of our own: the
+//! paper's machines could not divide it. While the mesh refuses requests the service has all.
 
 mod readings;
 pub mod services;
@@ -30,7 +31,8 @@ use super::places::{Places, wide};
 use super::sets::Sets;
 use super::silence::{Heard, Silence};
 use super::{
-    Ceilings, CorePlan, Cores, Limit, Limits, Reason, Refused, Seen, check_jobs, check_range,
+    Bounds, Ceilings, CorePlan, Cores, Limit, Limits, Reason, Refused, Seen, check_jobs,
+    check_range,
 };
 use crate::jobs::Job;
 use crate::sensed::Nanos;
@@ -54,6 +56,16 @@ pub struct Params {
     pub settle: Duration,
     /// No step less for so long after one that went back.
     pub rest: Duration,
+    /// Steps between most ways of the L3 cache and the least, which all jobs together may fill; with 0 the cache is no
+    /// matter of this policy.
+    pub cache_steps: u32,
+    /// Those ways; none: the cache is no matter of this policy.
+    pub ways: Option<Bounds>,
+    /// Steps between all of the bandwidth of memory and the least, which jobs' cores may use; with 0 it is no matter of
+    /// this policy.
+    pub bandwidth_steps: u32,
+    /// That bandwidth, in percent; none: it is no matter of this policy.
+    pub bandwidth: Option<Bounds>,
     /// Steps between the lowest frequency and the highest; with 0 frequency is no matter of this policy.
     pub frequency_steps: u32,
     /// Steps between `memory_most` and `memory_least`; with 0 memory is no matter of this policy.
@@ -86,6 +98,10 @@ impl Default for Params {
             loose: 0.2,
             settle: Duration::from_millis(500),
             rest: Duration::from_secs(10),
+            cache_steps: 0,
+            ways: None,
+            bandwidth_steps: 0,
+            bandwidth: None,
             frequency_steps: 0,
             memory_steps: 0,
             memory_least: 256 << 20,
@@ -146,6 +162,8 @@ impl Params {
         let elastic = u32::try_from(self.elastic.len()).unwrap_or(u32::MAX);
         [
             elastic,
+            self.cache_steps,
+            self.bandwidth_steps,
             self.frequency_steps,
             self.memory_steps,
             self.disk_steps,
@@ -155,12 +173,14 @@ impl Params {
 }
 
 /// Places on the wheel.
-const WHEEL: usize = 5;
+const WHEEL: usize = 7;
 const CORES: usize = 0;
-const FREQUENCY: usize = 1;
-const MEMORY: usize = 2;
-const DISK: usize = 3;
-const NETWORK: usize = 4;
+const CACHE: usize = 1;
+const BANDWIDTH: usize = 2;
+const FREQUENCY: usize = 3;
+const MEMORY: usize = 4;
+const DISK: usize = 5;
+const NETWORK: usize = 6;
 
 /// A step whose outcome is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -244,16 +264,23 @@ impl Parties {
         }
     }
 
-    /// What is left of the network for all jobs together.
+    /// What is left of network, cache and bandwidth of memory for all jobs together.
     fn ceilings(&self) -> Ceilings {
         let steps = u64::from(self.params.network_steps);
         let left = |link: u64| {
             let given = link / steps * u64::from(self.given[NETWORK]);
             (link - given).max(least(link))
         };
+        let of = |bounds: Option<Bounds>, steps: u32, resource: usize| {
+            let bounds = bounds.filter(|_| steps > 0)?;
+            Some(bounds.left(self.given[resource], steps))
+        };
+        let params = &self.params;
         Ceilings {
-            egress: self.params.link.filter(|_| steps > 0).map(left),
-            ..Ceilings::default()
+            egress: params.link.filter(|_| steps > 0).map(left),
+            ways: of(params.ways, params.cache_steps, CACHE),
+            bandwidth: of(params.bandwidth, params.bandwidth_steps, BANDWIDTH),
+            speed: None,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::book::energy::{Class, EnergyBook};
 use crate::book::shares::{JobBook, PeerBook, SharesBook};
 use crate::book::{Book, CoreBook, Residency, Shared, ZoneBook};
 use crate::cores::{Ceilings, Limits};
-use crate::sensed::{Nanos, Resources, Row, Tail};
+use crate::sensed::{Bandwidth, Nanos, Resources, Row, Tail};
 
 thread_local! {
     static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
@@ -68,10 +68,13 @@ fn full() -> Book {
                 egress: Some(0.0),
                 watts: Some(0.0),
                 slowest: Some(crate::frequency::Khz(0)),
+                memory: Some(Bandwidth::default()),
             },
             ceilings: Ceilings {
                 egress: Some(0),
                 speed: Some(0.0),
+                ways: Some(0),
+                bandwidth: Some(0),
             },
             capacity_millicores: Some(0),
             row: Some(Row {
@@ -102,7 +105,7 @@ fn reference_of_metrics_is_of_this_code() {
     }
     let head = weir_reference::head("Metrics of weir-governor", "its registry");
     let notes = "
-Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_mesh_…`, `weir_governor_network_…`, `weir_governor_peer_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
+Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_memory_bandwidth_…`, `weir_governor_mesh_…`, `weir_governor_network_…`, `weir_governor_peer_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
 ";
     let page = head + notes + &weir_reference::metrics(&page);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

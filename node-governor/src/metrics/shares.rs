@@ -68,6 +68,31 @@ fn shared(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
         "jobs_speed_ceiling_ratio",
         "How fast jobs' cores may be, as planned, from 0, their lowest frequency, to 1, their highest; none where no policy sets it",
         ceilings.speed,
+    )?;
+    memory(family, book)
+}
+
+fn memory(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    let (read, ceilings) = (book.resources.memory, &book.ceilings);
+    family.gauge(
+        "memory_bandwidth_bytes_per_second",
+        "What everybody reads from memory and writes, at the L3 cache with most of it; none where resctrl does not measure it for a policy",
+        read.map(|read| read.total),
+    )?;
+    family.gauge(
+        "memory_bandwidth_jobs_bytes_per_second",
+        "What jobs read from memory and write there; none where resctrl does not measure it for a policy",
+        read.map(|read| read.jobs),
+    )?;
+    family.gauge(
+        "jobs_cache_ways",
+        "Ways of the L3 cache that jobs may fill, as planned; none where no policy sets it",
+        ceilings.ways.map(f64::from),
+    )?;
+    family.gauge(
+        "jobs_memory_bandwidth_ceiling_ratio",
+        "Share of a core's bandwidth of memory that each of jobs' cores may use, as planned; none where no policy sets it",
+        ceilings.bandwidth.map(|percent| f64::from(percent) / 100.0),
     )
 }
 
@@ -195,7 +220,7 @@ mod tests {
     use crate::cores::Ceilings;
     use crate::jobs::State;
     use crate::node::Khz;
-    use crate::sensed::{Nanos, Resources, Row};
+    use crate::sensed::{Bandwidth, Nanos, Resources, Row};
 
     fn page(shares: Option<SharesBook>) -> String {
         let book = Book {
@@ -240,10 +265,17 @@ mod tests {
                 egress: Some(8e6),
                 watts: None,
                 slowest: Some(Khz(2_000_000)),
+                memory: Some(Bandwidth {
+                    at: Nanos(1),
+                    jobs: 3e9,
+                    total: 5e9,
+                }),
             },
             ceilings: Ceilings {
                 egress: Some(80_000),
                 speed: Some(0.9),
+                ways: Some(7),
+                bandwidth: Some(40),
             },
             moves: 4,
             jobs: vec![job("dedup", State::Running), ended],
@@ -263,6 +295,10 @@ mod tests {
             "network_jobs_ceiling_bytes_per_second 10000.0",
             "service_slowest_hertz 2000000000.0",
             "jobs_speed_ceiling_ratio 0.9",
+            "memory_bandwidth_bytes_per_second 5000000000.0",
+            "memory_bandwidth_jobs_bytes_per_second 3000000000.0",
+            "jobs_cache_ways 7.0",
+            "jobs_memory_bandwidth_ceiling_ratio 0.4",
             "mesh_pressed 1.0",
             "mesh_queuing_delay_seconds 0.03",
             "capacity_cores 1.8",
@@ -304,6 +340,8 @@ mod tests {
             "network_",
             "service_slowest",
             "jobs_speed",
+            "memory_bandwidth",
+            "jobs_cache",
         ] {
             assert!(!page_of_nothing.contains(none), "{page_of_nothing}");
         }

@@ -149,6 +149,7 @@ fn short_of_power_jobs_cores_are_lowered_and_the_services_stay() {
         egress: Some(5e8),
         watts: Some(99.0),
         slowest: Some(Khz(1_800_000)),
+        memory: None,
     };
     // Two seconds at each of ten steps.
     for tick in 1..440 {

@@ -15,6 +15,8 @@ fn what_the_machine_offers_is_said_with_drivers_and_ranges() {
     let line = "cores      cpu1: 1 GHz, 1.6 GHz, 2 GHz, 2.6 GHz, acpi-cpufreq, governor schedutil, driver userspace\n";
     assert!(report.text.contains(line), "{}", report.text);
     assert!(report.text.contains("no RAPL"), "{}", report.text);
+    let line = "caches     no resctrl is mounted\n";
+    assert!(report.text.contains(line), "{}", report.text);
     assert!(report.text.contains("\nuprobes "), "{}", report.text);
     assert!(kernel.is_as_found(0));
 }

@@ -11,6 +11,7 @@ mod processes;
 mod producer;
 mod profile;
 mod reaction;
+mod resctrl;
 mod sense;
 mod shares;
 mod stuck;

@@ -15,13 +15,27 @@ use crate::processes::{self, Process};
 
 /// Two cores, of which a job has the second.
 fn configured(kernel: &Kernel, service: &Process, more: &str) -> PathBuf {
+    let policy = format!("heracles: {{ {HERACLES}, guaranteed: 2.6 GHz{more} }}");
+    configured_as(kernel, service, &policy, "[/bin/sleep, '600']")
+}
+
+/// Of such a node, without waiting.
+pub(crate) const HERACLES: &str = "least: 0, elastic: 1, look: 10ms, grow: 10ms";
+
+/// With this core policy and job.
+pub(crate) fn configured_as(
+    kernel: &Kernel,
+    service: &Process,
+    policy: &str,
+    job: &str,
+) -> PathBuf {
     let path = kernel.config_file("{ performance: {} }");
     let mut text = fs::read_to_string(&path).unwrap();
     text.push_str(&format!(
         "service: {{ pid: {} }}\n\
-         core_policy: {{ heracles: {{ least: 0, elastic: 1, look: 10ms, grow: 10ms, guaranteed: 2.6 GHz{more} }} }}\n\
+         core_policy: {{ {policy} }}\n\
          batch: {{ logs: {}, on_stop: end, user: root }}\n\
-         jobs: [ {{ name: sleep, command: [/bin/sleep, '600'] }} ]\n",
+         jobs: [ {{ name: sleep, command: {job} }} ]\n",
         service.0.id(),
         kernel.path("logs").display(),
     ));
@@ -52,7 +66,7 @@ fn package(kernel: &Kernel, more: &[(&str, &str)]) {
     }
 }
 
-fn service() -> Process {
+pub(crate) fn service() -> Process {
     let mut command = Command::new("sleep");
     Process(command.arg("600").spawn().unwrap())
 }

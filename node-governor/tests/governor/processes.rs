@@ -37,7 +37,7 @@ fn output(kernel: &Kernel, arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8_lossy(&text).into_owned())
 }
 
-fn restore(kernel: &Kernel) -> (Option<i32>, String) {
+pub(crate) fn restore(kernel: &Kernel) -> (Option<i32>, String) {
     let state = kernel.state();
     output(kernel, &["restore", "--state", state.to_str().unwrap()])
 }

@@ -114,7 +114,7 @@ impl Processes {
     }
 
     /// None of a process that has gone.
-    fn threads(&self, pid: Pid) -> io::Result<Vec<Pid>> {
+    pub(super) fn threads(&self, pid: Pid) -> io::Result<Vec<Pid>> {
         match numbers(&self.path(pid).join("task")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             threads => threads,

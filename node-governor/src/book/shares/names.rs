@@ -40,6 +40,7 @@ pub fn reason_name(reason: Reason) -> &'static str {
         Reason::Loose => "loose",
         Reason::Refused => "refused",
         Reason::Reverted => "reverted",
+        Reason::Memory => "memory",
         Reason::Held => "held",
         Reason::Safe => "safe",
         Reason::NoJobs => "no_jobs",

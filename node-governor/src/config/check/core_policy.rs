@@ -11,7 +11,7 @@ use weir_settings::{Error, Scope, Value};
 use super::{frequency, ms, one, section_line, written};
 use crate::config::shares::{Division, OtherService, Places};
 use crate::cores::blocks::{self, Size};
-use crate::cores::heracles::power;
+use crate::cores::heracles::{memory, power};
 use crate::cores::{Cores, heracles, hipster_co, latency_slack, parties};
 use crate::frequency::Frequency;
 
@@ -160,7 +160,22 @@ impl Reading<'_> {
             patience: self.duration(&written.patience, "patience", default.patience)?,
             link: default.link,
             power: self.power(written)?,
+            memory: self.memory(written)?,
         })
+    }
+
+    fn memory(&mut self, written: &written::Heracles) -> Result<Option<memory::Params>, Error> {
+        let (value, field) = (&written.memory_bandwidth, "memory_bandwidth");
+        self.remember(field, self.scope.refuse(value, field, ""));
+        let range = "100 MB/s to 10000 GB/s";
+        self.scope.note(field, "rate", None, Some(range.to_owned()));
+        let peak = self.scope.parse(value, field, None, |text| {
+            let peak = weir_settings::quantity(text, &[("GB/s", 1e9), ("MB/s", 1e6)]);
+            let peak = peak.filter(|peak| (1e8..=1e13).contains(peak));
+            let peak = peak.map(Some);
+            peak.ok_or_else(|| format!("{text:?} is not a rate of {range}"))
+        })?;
+        Ok(peak.map(|peak| memory::Params { peak, ways: None }))
     }
 
     fn power(&mut self, written: &written::Heracles) -> Result<Option<power::Params>, Error> {
@@ -205,6 +220,18 @@ impl Reading<'_> {
             loose: self.share(&written.loose, "loose", default.loose)?,
             settle: self.duration(&written.settle, "settle", default.settle)?,
             rest: self.duration(&written.rest, "rest", default.rest)?,
+            cache_steps: self.step_count(
+                &written.cache_steps,
+                "cache_steps",
+                default.cache_steps,
+            )?,
+            ways: default.ways,
+            bandwidth_steps: self.step_count(
+                &written.bandwidth_steps,
+                "bandwidth_steps",
+                default.bandwidth_steps,
+            )?,
+            bandwidth: default.bandwidth,
             frequency_steps: self.step_count(
                 &written.frequency_steps,
                 "frequency_steps",

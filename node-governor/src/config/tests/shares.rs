@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::apply::resctrl::Part;
 use crate::config::shares::{Division, Network, Peer};
+use crate::cores::Bounds;
 use crate::cores::blocks::Size;
+use crate::cores::heracles::memory::Params as Memory;
 use crate::cores::heracles::power::Params as Power;
 use crate::cores::{self, Cores, static_plan};
 use crate::jobs::Queue;
@@ -93,6 +96,34 @@ fn heracles_goes_by_network_and_power_where_they_are_configured() {
 }
 
 #[test]
+fn resctrl_is_asked_for_by_the_fields_that_need_it_and_gives_what_the_machine_has() {
+    let asked = |text: &str| shares(text).division.resctrl();
+    assert_eq!(asked(&heracles("", "")), []);
+    let field = "memory_bandwidth";
+    let mut division = shares(&heracles("memory_bandwidth: 60 GB/s", "")).division;
+    assert_eq!(
+        division.resctrl(),
+        [(field, Part::Cache), (field, Part::Counters)]
+    );
+    let ways = Some(Bounds { least: 1, most: 10 });
+    division.offer(ways, None);
+    let Division::Heracles(params) = division else {
+        panic!("another policy");
+    };
+    assert_eq!(params.memory, Some(Memory { peak: 60e9, ways }));
+    let parties =
+        |fields: &str| heracles("", "").replace("heracles: {", &format!("parties: {{ {fields}"));
+    assert_eq!(asked(&parties("")), []);
+    assert_eq!(
+        asked(&parties("cache_steps: 10, bandwidth_steps: 9")),
+        [
+            ("cache_steps", Part::Cache),
+            ("bandwidth_steps", Part::Bandwidth)
+        ]
+    );
+}
+
+#[test]
 fn network_and_power_that_cannot_be_are_refused_where_they_are_written() {
     let network = |fields: &str| heracles("", &format!("network: {{ {fields} }}"));
     let name = "interface: eth0";
@@ -112,6 +143,10 @@ fn network_and_power_that_cannot_be_are_refused_where_they_are_written() {
         (
             heracles("guaranteed: 2 GHz, tdp: 0 W", ""),
             "g.yaml:2: core_policy.heracles.tdp: \"0 W\" is not a power",
+        ),
+        (
+            heracles("memory_bandwidth: 60", ""),
+            "g.yaml:2: core_policy.heracles.memory_bandwidth: \"60\" is not a rate of 100 MB/s",
         ),
         (network(""), "g.yaml:4: network.interface: required"),
         (network(name), "g.yaml:4: network.link: required"),

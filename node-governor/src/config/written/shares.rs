@@ -26,7 +26,7 @@ section! {
         blocks: Option<Spanned<Blocks>>,
         /// As many cores as the tail needs, then frequency. Set `tail`
         latency_slack: Option<Spanned<LatencySlack>>,
-        /// Cores, frequency, jobs' memory, disk and network, one step at a time by the tail (PARTIES, ASPLOS 2019). Set `tail`
+        /// Cores, caches, frequency, jobs' memory, disk and network, one step at a time by the tail (PARTIES, ASPLOS 2019). Set `tail`
         parties: Option<Spanned<Parties>>,
         /// Jobs have cores one by one while the tail has slack (Heracles, ISCA 2015). Set `tail`
         heracles: Option<Spanned<Heracles>>,
@@ -106,6 +106,12 @@ section! {
         settle: Option<Text>,
         /// No step less for so long after one that went back
         rest: Option<Text>,
+        /// From most ways of the L3 cache to the least, which all jobs together may fill. Above 0 it needs resctrl with
+        /// CAT
+        cache_steps: Option<Text>,
+        /// From all to the least of the bandwidth of memory that jobs' cores may use. Above 0 it needs resctrl with MBA
+        /// in percent
+        bandwidth_steps: Option<Text>,
         /// From the lowest frequency to the highest. Above 0 it needs `policy: { powersave: {} }` as the floor
         frequency_steps: Option<Text>,
         /// From `memory_most` to `memory_least`. Above 0 it needs cgroup v2 with `memory`
@@ -171,6 +177,10 @@ section! {
         guaranteed: Option<Text>,
         /// Of all packages, as `85 W`; with `guaranteed`. Absent: what powercap says
         tdp: Option<Text>,
+        /// What the memory of a socket can stream, as `60 GB/s`. Above 90 % of it in use jobs lose cores; below, they get
+        /// ways of the L3 cache and cores in turn. It needs resctrl with CAT and MBM. Absent: caches and memory are left
+        /// alone
+        memory_bandwidth: Option<Text>,
     }
 }
 section! {

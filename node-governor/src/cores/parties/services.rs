@@ -44,6 +44,8 @@ impl Params {
     /// See [`Params::check`].
     pub(super) fn check_others(&self, machine: &Cores) -> Result<(), Refused> {
         let steps = [
+            ("cache_steps", self.cache_steps),
+            ("bandwidth_steps", self.bandwidth_steps),
             ("frequency_steps", self.frequency_steps),
             ("memory_steps", self.memory_steps),
             ("disk_steps", self.disk_steps),

@@ -221,6 +221,43 @@ fn steps_of_the_network_are_what_jobs_may_not_send() {
 }
 
 #[test]
+fn steps_of_cache_and_bandwidth_are_what_jobs_may_not_have_and_follow_cores() {
+    let bounds = |least, most| Some(Bounds { least, most });
+    let mut node = Node::new(Params {
+        cache_steps: 3,
+        ways: bounds(1, 10),
+        bandwidth_steps: 2,
+        bandwidth: bounds(10, 100),
+        ..Params::default()
+    });
+    let has = |plan: CorePlan| {
+        let Ceilings {
+            ways, bandwidth, ..
+        } = plan.ceilings;
+        (plan.service.len(), ways.unwrap(), bandwidth.unwrap())
+    };
+    assert_eq!(has(node.see(None, false)), (2, 1, 10));
+    let mut rows = Vec::new();
+    for _ in 0..40 {
+        rows.push(has(node.see(Some(LOOSE), false)));
+    }
+    rows.dedup();
+    assert_eq!(
+        rows,
+        [
+            (2, 1, 10),
+            (1, 1, 10),
+            (1, 4, 10),
+            (1, 7, 10),
+            (1, 10, 10),
+            (1, 10, 55),
+            (1, 10, 100),
+        ]
+    );
+    assert_eq!(has(node.see(Some(LOOSE), true)), (2, 1, 10));
+}
+
+#[test]
 fn what_has_no_steps_is_left_alone() {
     let mut node = Node::new(Params::default());
     let has = node.decide(9, LOOSE);
