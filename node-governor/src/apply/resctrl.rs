@@ -228,8 +228,7 @@ impl Resctrl {
     fn elsewhere(&self, thread: &str) -> Option<String> {
         let path = self.root.path("proc").join(thread);
         let said = line(&path.join("cpu_resctrl_groups")).ok()?;
-        let group = said.strip_prefix("res:")?.trim_matches('/');
-        (!group.is_empty() && group != GROUP).then(|| group.to_owned())
+        other(&said).map(str::to_owned)
     }
 
     /// With what the kernel says of the last command.
@@ -240,6 +239,12 @@ impl Resctrl {
         let reason = format!("{error}{said}{hint}");
         named(path, io::Error::new(error.kind(), reason))
     }
+}
+
+/// Of the first line of `/proc/PID/cpu_resctrl_groups`: a group that is neither the default one nor ours.
+fn other(said: &str) -> Option<&str> {
+    let group = said.strip_prefix("res:")?.trim_matches('/');
+    (!group.is_empty() && group != GROUP).then_some(group)
 }
 
 fn take_thread(tasks: &Path, thread: &str) -> io::Result<()> {
@@ -292,5 +297,19 @@ fn remove(group: &Path) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(|error| named(group, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_somebody_elses_group_is_told_from_others() {
+        assert_eq!(other("res:gold"), Some("gold"));
+        // Not mounted, the default one, ours, and what no kernel says.
+        for said in ["res:", "res:/", "res:weir-jobs", "", "mon:gold"] {
+            assert_eq!(other(said), None, "{said}");
+        }
     }
 }

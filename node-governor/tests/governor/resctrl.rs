@@ -214,6 +214,8 @@ fn steps_of_parties_are_written_and_again_when_another_program_writes() {
         put(&node.group("schemata"), other);
         wait_for("it again", || node.has(least));
     }
+    fs::rename(node.resctrl(GROUP), node.kernel.path("removed")).unwrap();
+    wait_for("the group again", || node.has(least));
     governor.signal(Signal::TERM);
     assert_eq!(governor.code(), Some(0));
     assert!(node.is_as_found());
