@@ -168,7 +168,7 @@ fn jobs(config: &Config) -> BTreeMap<Key, Job> {
             // Of what is no address, nobody hears: it was looked at when the configuration was checked.
             let address = host.cache_address.parse::<SocketAddr>();
             if let (Some(with), Ok(address)) = (cluster.heard_events(), address) {
-                let (at, with) = (address.ip(), with.clone());
+                let (at, with) = (address.ip(), with.of_host_at(address.port()));
                 jobs.insert(key(Source::KvEvents), Job::KvEvents { at, with });
             }
             if let Some(with) = cluster.asked_cache() {

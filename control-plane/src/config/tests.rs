@@ -277,6 +277,10 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.kv_events.tokenizer: hosts.yaml is no tokenizer.json: EOF while parsing a value at line 1 column 0",
         ),
         (
+            "clusters:\n  r: { kv_events: { base_port: 0 } }\n",
+            "c.yaml:2: clusters.r.kv_events.base_port: 0 is not in 1 to 65535",
+        ),
+        (
             "clusters:\n  r: { policy: { selection: caching_plan }, kv_events: {}, caching_plan: plan.csv }\n",
             "c.yaml:2: clusters.r.caching_plan: a plan and what caches say exclude each other; leave out kv_events",
         ),

@@ -521,6 +521,10 @@ section! {
         port: Option<Text>,
         /// Where it is asked for what was missed (ROUTER). Absent: what is missed costs all that is known of the host
         replay_port: Option<Text>,
+        /// Of the `cache_address` of the host that these ports are of. One whose own port is `n` higher publishes and is
+        /// asked `n` higher: ranks of a data-parallel engine with a server each, engines beside each other on a machine.
+        /// Absent: they are the ports of all
+        base_port: Option<Text>,
         /// What the topics begin with that count
         topic: Option<Text>,
         /// The model's name in requests, which is part of the names of blocks: with `tokenizer` it has to be written

@@ -335,3 +335,45 @@ fn who_has_cache_contents_that_are_not_kept_is_not_asked_for_them() {
     assert!(asked(4));
     assert!(!asked(0));
 }
+
+#[test]
+fn engines_are_heard_at_the_ports_of_all_or_as_many_higher_as_their_own_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let heard = |settings: &str| {
+        let text = format!(
+            r#"clusters: {{ c: {{ kv_events: {{ {settings} }}, hosts: [
+              {{ address: "127.0.0.1:8000" }}, {{ address: "127.0.0.1:8003" }}, {{ address: "127.0.0.2:7999" }},
+              {{ address: "127.0.0.3:9", cache_address: "127.0.0.4:8001" }}, {{ address: "127.0.0.5:65535" }}, {{ address: "127.0.0.6:1" }},
+            ] }} }}"#
+        );
+        std::fs::write(&path, text).unwrap();
+        let loaded = crate::config::load(&path).map_err(|(error, _)| error);
+        let jobs = jobs(&loaded.unwrap().config).into_values();
+        let ports = jobs.map(|job| match job {
+            Job::KvEvents { at, with } => (at.to_string(), with.port, with.replay_port),
+            other => panic!("{other:?}"),
+        });
+        ports.collect::<Vec<_>>()
+    };
+    let at = |ip: &str, port, replay_port| (ip.to_owned(), port, replay_port);
+    assert_eq!(
+        heard("base_port: 8000, replay_port: 6557"),
+        [
+            at("127.0.0.1", 5557, Some(6557)),
+            at("127.0.0.1", 5560, Some(6560)),
+            at("127.0.0.2", 5556, Some(6556)),
+            at("127.0.0.4", 5558, Some(6558)),
+            // No such ports: nobody is there.
+            at("127.0.0.5", 63_092, Some(64_092)),
+            at("127.0.0.6", 1, Some(1)),
+        ]
+    );
+    assert!(
+        heard("replay_port: 6557")
+            .iter()
+            .all(|(_, port, _)| *port == 5557)
+    );
+    let last = heard("base_port: 1, port: 9000").remove(4);
+    assert_eq!(last, at("127.0.0.5", u16::MAX, None));
+}

@@ -16,6 +16,8 @@ pub struct KvEvents {
     pub port: u16,
     /// Of the host, where it is asked for what was missed; absent: it is not.
     pub replay_port: Option<u16>,
+    /// Of the host that these ports are of: those of others are as far off as their own; absent: they are of all.
+    pub base_port: Option<u16>,
     /// What topics begin with.
     pub topic: String,
     /// The model as requests name it.
@@ -35,6 +37,23 @@ pub struct KvEvents {
 }
 
 impl KvEvents {
+    /// Of the host that has this port itself.
+    pub fn of_host_at(&self, port: u16) -> Self {
+        let offset = self
+            .base_port
+            .map_or(0, |base| i32::from(port) - i32::from(base));
+        // Nobody answers at the last one either, and whoever asks there is told so.
+        let moved = |port: u16| {
+            let moved = (i32::from(port) + offset).max(1);
+            u16::try_from(moved).unwrap_or(u16::MAX)
+        };
+        Self {
+            port: moved(self.port),
+            replay_port: self.replay_port.map(moved),
+            ..self.clone()
+        }
+    }
+
     /// How blocks are named.
     ///
     /// # Errors

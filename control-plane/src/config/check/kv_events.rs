@@ -35,20 +35,19 @@ pub(super) fn kv_events(
         let reason = "what hosts hold is pushed as cache contents; cache_shards must not be 0";
         return Err(scope.refuse(&None, "", reason));
     }
-    let port = |value, field, default| scope.whole(value, field, default, 1..=65_535);
-    let own = port(&written.port, "port", PORT.into())? as u16;
-    let replay_port = match &written.replay_port {
-        None => {
-            scope.note(
-                "replay_port",
-                "whole number",
-                None,
-                Some("1 to 65535".into()),
-            );
-            None
-        }
-        some => Some(port(some, "replay_port", 0)? as u16),
+    let port = |value: &Option<written::Text>, field, default| {
+        let port = scope.whole(value, field, default, 1..=65_535);
+        port.map(|port| port as u16)
     };
+    let own = port(&written.port, "port", PORT.into())?;
+    let other = |value: &Option<written::Text>, field| match value {
+        None => {
+            scope.note(field, "whole number", None, Some("1 to 65535".into()));
+            Ok(None)
+        }
+        some => port(some, field, 0).map(Some),
+    };
+    let replay_port = other(&written.replay_port, "replay_port")?;
     if replay_port == Some(own) {
         let reason = format!("{own} is the port where the host publishes");
         return Err(scope.refuse(&written.replay_port, "replay_port", reason));
@@ -70,6 +69,7 @@ pub(super) fn kv_events(
     let checked = KvEvents {
         port: own,
         replay_port,
+        base_port: other(&written.base_port, "base_port")?,
         topic: scope.text(
             &written.topic,
             "topic",

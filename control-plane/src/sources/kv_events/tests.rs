@@ -267,6 +267,7 @@ impl Listener {
         let with = KvEvents {
             port: engine.ports.0,
             replay_port: has_replays.then_some(engine.ports.1),
+            base_port: None,
             topic: "t".into(),
             model: String::new(),
             vocabulary: None,
