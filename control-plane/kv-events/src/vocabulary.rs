@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of tokens, from the `tokenizer.json` of a model (Hugging Face Tokenizers).
+//! The text of tokens, from the `tokenizer.json` of a model (Hugging Face Tokenizers) and what stands beside it.
 //!
 //! To turn text into tokens takes rules; to turn tokens into text takes this table.
 
@@ -33,12 +33,18 @@ pub enum Error {
         "has tokens of which the text is not known: byte-level BPE is read, and SentencePiece's with U+2581 for spaces"
     )]
     Unsupported,
+    /// It is no `tokenizer_config.json`.
+    #[error("is no tokenizer_config.json: {0}")]
+    NoConfig(#[source] serde_json::Error),
+    /// It says that prompts begin with a token, and not with which.
+    #[error("has add_bos_token, and its bos_token is no added token of the tokenizer")]
+    NoFirst,
 }
 
 /// The text of each token of a model.
 #[derive(Clone, Default)]
 pub struct Vocabulary {
-    /// Of the file: settings are compared for each host whenever the hosts change.
+    /// Of the files: settings are compared for each host whenever the hosts change.
     digest: u64,
     /// By id, where the text is in `text`; empty and past the end where there is no such token.
     places: Vec<Place>,
@@ -87,6 +93,20 @@ enum Pieces {
     InOrder(Vec<(String, f64)>),
 }
 
+/// What the tokenizer's maker writes beside it. `false` needs nothing: then no prompt of the engine has the token.
+#[derive(Deserialize)]
+struct Config {
+    add_bos_token: Option<bool>,
+    bos_token: Option<Special>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Special {
+    Text(String),
+    Token { content: String },
+}
+
 #[derive(Deserialize)]
 struct Added {
     id: u32,
@@ -131,6 +151,24 @@ impl Vocabulary {
         }
         vocabulary.text.shrink_to_fit();
         Ok(vocabulary)
+    }
+
+    /// Prompts begin as the model's `tokenizer_config.json` says, where that says something of it: it counts before the
+    /// `post_processor` of the other file.
+    ///
+    /// # Errors
+    /// It is none, or names a token that is not there.
+    pub fn begin_as(&mut self, json: &[u8]) -> Result<(), Error> {
+        let config: Config = serde_json::from_slice(json).map_err(Error::NoConfig)?;
+        self.digest = xxh64(json, self.digest);
+        if config.add_bos_token != Some(true) {
+            return Ok(());
+        }
+        let first = config.bos_token.and_then(|token| match token {
+            Special::Text(content) | Special::Token { content } => self.added(&content),
+        });
+        self.begin = vec![first.ok_or(Error::NoFirst)?];
+        Ok(())
     }
 
     /// The text of a token; none where there is no such token.
@@ -181,7 +219,7 @@ impl Vocabulary {
     }
 }
 
-/// Two of the same file.
+/// Two of the same files.
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         (self.digest, self.text.len()) == (other.digest, other.text.len())

@@ -281,6 +281,10 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.kv_events.base_port: 0 is not in 1 to 65535",
         ),
         (
+            "clusters:\n  r: { kv_events: { tokenizer_config: hosts.yaml } }\n",
+            "c.yaml:2: clusters.r.kv_events.tokenizer_config: needs a tokenizer: it tells which of its tokens is the first",
+        ),
+        (
             "clusters:\n  r: { policy: { selection: caching_plan }, kv_events: {}, caching_plan: plan.csv }\n",
             "c.yaml:2: clusters.r.caching_plan: a plan and what caches say exclude each other; leave out kv_events",
         ),

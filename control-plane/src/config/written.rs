@@ -532,6 +532,9 @@ section! {
         /// `tokenizer.json` of the model: blocks are named by their text, as `key.prompt` of the filter names them.
         /// Absent: by the engine's own hash, as text
         tokenizer: Option<Text>,
+        /// `tokenizer_config.json` of the model, for its `add_bos_token`: a first token that requests do not have. Absent: only
+        /// `tokenizer` tells of such
+        tokenizer_config: Option<Text>,
         /// How prompts of chats begin: `chatml`, `llama3`; their names are those of the requests' `messages`. `none`: they
         /// are named as prompts
         template: Option<Text>,

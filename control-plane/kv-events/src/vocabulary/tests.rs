@@ -74,3 +74,46 @@ fn what_is_no_vocabulary_is_refused() {
     let huge = json!({"model": {"vocab": {"a": 4_194_304}}, "decoder": {"type": "ByteLevel"}});
     assert!(refused(huge).contains("token 4194304 is beyond"));
 }
+
+#[test]
+fn a_first_token_is_as_the_configuration_beside_it_says() {
+    let added = |id: u32, content: &str| json!({"id": id, "content": content});
+    let tokenizer = json!({
+        "model": {"vocab": {"a": 0}}, "decoder": {"type": "ByteLevel"},
+        "added_tokens": [added(7, "<b>"), added(8, "<c>")],
+        "post_processor": {
+            "type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<c>"}}],
+            "special_tokens": {"<c>": {"ids": [8]}},
+        },
+    });
+    let with = |config: Value| {
+        let mut vocabulary = read(&tokenizer).unwrap();
+        let begun = vocabulary.begin_as(config.to_string().as_bytes());
+        begun.map(|()| vocabulary)
+    };
+    let begins = |config| with(config).map(|of| [of.begins(0, 7), of.begins(0, 8)]);
+    let is = |token: Value| json!({"add_bos_token": true, "bos_token": token});
+    for token in [
+        json!("<b>"),
+        json!({"__type": "AddedToken", "content": "<b>"}),
+    ] {
+        assert_eq!(begins(is(token)).unwrap(), [true, false]);
+    }
+    for silent in [
+        json!({"bos_token": "<b>"}),
+        json!({"add_bos_token": null, "bos_token": null}),
+        json!({"add_bos_token": false, "bos_token": "<b>"}),
+    ] {
+        assert_eq!(begins(silent).unwrap(), [false, true]);
+    }
+    let refused = |config| begins(config).unwrap_err().to_string();
+    assert!(refused(json!([])).contains("is no tokenizer_config.json"));
+    for none in [json!("<d>"), json!("a"), Value::Null] {
+        assert!(refused(is(none)).contains("no added token"));
+    }
+    assert_ne!(with(json!({})).unwrap(), read(&tokenizer).unwrap());
+    assert_eq!(
+        with(is(json!("<b>"))).unwrap(),
+        with(is(json!("<b>"))).unwrap()
+    );
+}

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use weir_kv_events::template::Template;
-use weir_kv_events::vocabulary::Vocabulary;
+use weir_kv_events::vocabulary::{self, Vocabulary};
 use weir_settings::Scope;
 
 use super::{Reader, beside};
@@ -78,7 +78,7 @@ pub(super) fn kv_events(
             "at most 255 bytes",
         )?,
         model,
-        vocabulary: vocabulary(&written.tokenizer, scope, reader)?,
+        vocabulary: vocabulary(written, scope, reader)?,
         template,
         block_bytes: block_bytes as usize,
         max_blocks: scope.whole(
@@ -105,18 +105,42 @@ pub(super) fn kv_events(
     Ok(checked)
 }
 
+/// The text of tokens, and which of them begin each prompt.
 fn vocabulary(
-    written: &Option<written::Text>,
+    written: &written::KvEvents,
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Arc<Vocabulary>>, Error> {
-    scope.note("tokenizer", "path", None, None);
+    let tokenizer = &written.tokenizer;
+    let mut vocabulary = file(tokenizer, "tokenizer", scope, reader, Vocabulary::read)?;
+    let config = &written.tokenizer_config;
+    let begin = |json: &[u8]| match &mut vocabulary {
+        Some(vocabulary) => vocabulary.begin_as(json),
+        None => Ok(()),
+    };
+    let begins = file(config, "tokenizer_config", scope, reader, begin)?;
+    if begins.is_some() && vocabulary.is_none() {
+        let reason = "needs a tokenizer: it tells which of its tokens is the first";
+        return Err(scope.refuse(config, "tokenizer_config", reason));
+    }
+    Ok(vocabulary.map(Arc::new))
+}
+
+/// What is in the file that a field names, if it names one.
+fn file<T>(
+    written: &Option<written::Text>,
+    field: &str,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+    into: impl FnOnce(&[u8]) -> Result<T, vocabulary::Error>,
+) -> Result<Option<T>, Error> {
+    scope.note(field, "path", None, None);
     let Some(name) = written else { return Ok(None) };
-    let refuse = |reason: String| scope.refuse(written, "tokenizer", reason);
+    let refuse = |reason: String| scope.refuse(written, field, reason);
     let bytes = reader
         .bytes(&beside(scope.file(), &name.value))
         .map_err(refuse)?;
-    let read = Vocabulary::read(&bytes);
+    let read = into(&bytes);
     let read = read.map_err(|error| refuse(format!("{} {}", name.value, with_sources(&error))))?;
-    Ok(Some(Arc::new(read)))
+    Ok(Some(read))
 }
