@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers that come as they are written, of emulated engines of a language model, to callers that stay and callers that go.
 
+mod load_tool;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +30,9 @@ const RETRIES: &str = "envoy_cluster_upstream_rq_retry{envoy_cluster_name=\"rule
 
 struct Engine {
     process: Process,
+    /// The first of its hosts.
     address: SocketAddr,
+    hosts: Vec<SocketAddr>,
     folder: TempDir,
 }
 
@@ -43,17 +47,22 @@ impl Engine {
         let mut process = Process::start(&mut command, &file("log"));
         process.until_ports(&file("ports"), &file("log"));
         let ports: Value = serde_json::from_slice(&std::fs::read(file("ports")).unwrap()).unwrap();
+        let hosts: Vec<SocketAddr> = serde_json::from_value(ports["hosts"].clone()).unwrap();
         Self {
             process,
-            address: ports["hosts"][0].as_str().unwrap().parse().unwrap(),
+            address: hosts[0],
+            hosts,
             folder,
         }
     }
 
-    /// Requests that it has answered to their end.
+    /// A line for each request that it has answered to its end.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("requests")).unwrap()
+    }
+
     fn answered(&self) -> usize {
-        let log = std::fs::read_to_string(self.folder.path().join("requests"));
-        log.unwrap().lines().count()
+        self.log().lines().count()
     }
 
     async fn in_progress(&self) -> Option<f64> {

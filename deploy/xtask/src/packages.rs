@@ -34,6 +34,8 @@ pub(crate) enum Need {
     Chromium,
     /// A client of language models.
     Openai,
+    /// Load on language models.
+    Aiperf,
     /// A discovery client that go-control-plane's types make.
     XdsClient,
     Memcached,

@@ -54,6 +54,8 @@ pub(crate) const PROMETHEUS: &str = "prometheus";
 pub(crate) const AXE: &str = "axe";
 /// A client of language models, as users have it.
 pub(crate) const OPENAI: &str = "openai";
+/// Load on language models, as users measure it.
+pub(crate) const AIPERF: &str = "aiperf";
 /// Asks weir-control as an Envoy does.
 pub(crate) const XDS_CLIENT: &str = "xds-client";
 
@@ -108,7 +110,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     // Most of Debian were asked for above, Prometheus was not; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
-        GUEST | CHROMIUM | OPENAI => folder(workspace, name).map(drop),
+        GUEST | CHROMIUM | OPENAI | AIPERF => folder(workspace, name).map(drop),
         name => match find(workspace, name)? {
             Kind::Debian(_) => program(workspace, name).map(drop),
             _ => build(workspace, name).map(drop),

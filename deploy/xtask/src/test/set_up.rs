@@ -9,8 +9,8 @@ use anyhow::Result;
 use crate::packages::Need;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{
-    self, AXE, BATCH, CHROMIUM, CONSUL, EVENTS_AGENT, GUEST, K6, MEMCACHED, OPENAI, PROMETHEUS,
-    SEARCH_NODE, XDS_CLIENT,
+    self, AIPERF, AXE, BATCH, CHROMIUM, CONSUL, EVENTS_AGENT, GUEST, K6, MEMCACHED, OPENAI,
+    PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
 };
 use crate::workspace::Workspace;
 use crate::{build_filter, packaging};
@@ -57,6 +57,7 @@ impl SetUp {
                 }
                 Need::Chromium => set_up.folder(workspace, CHROMIUM, summary),
                 Need::Openai => set_up.folder(workspace, OPENAI, summary),
+                Need::Aiperf => set_up.folder(workspace, AIPERF, summary),
                 Need::Guest => set_up.folder(workspace, GUEST, summary),
                 Need::Java => summary.run("java-build", || {
                     let agent = tools::build(workspace, EVENTS_AGENT)?;
