@@ -193,7 +193,8 @@ impl Document001 {
         fs::create_dir_all(folder)?;
         let first = Run::BaselineBaseline;
         let mut experiment = Self::new(programs, plan, vec![first], String::new(), folder)?;
-        let busy = experiment.try_run(first)?.busy;
+        let told = experiment.play(&first)?;
+        let busy = told.first().and_then(|told| told.busy);
         busy.context("the kernel does not tell how busy cores are")
     }
 
