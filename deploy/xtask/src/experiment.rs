@@ -151,7 +151,7 @@ pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
     launch.tell("native", build_filter::native(workspace)?);
     launch.tell("native-no-op", build_filter::native_no_op(workspace)?);
     // They take minutes to build: only where something is measured beside them.
-    if wanted(&parts, &["request", "inference"]) {
+    if wanted(&parts, &["request", "inference", "inference-loads"]) {
         launch.tell("epp", tools::build(workspace, "epp")?);
     }
     if wanted(&parts, &["push"]) {

@@ -73,6 +73,7 @@ impl Experiment for Bench {
                 programs,
                 folder: folder.to_owned(),
                 quick: asked.quick,
+                loads: asked.loads()?,
             },
             asked,
             measured: Vec::new(),
@@ -81,7 +82,10 @@ impl Experiment for Bench {
 
     fn turns(&self) -> Vec<Part> {
         match self.asked.parts.is_empty() {
-            true => Part::value_variants().to_vec(),
+            true => {
+                let parts = Part::value_variants().iter().copied();
+                parts.filter(|part| part.is_usual()).collect()
+            }
             false => self.asked.parts.clone(),
         }
     }

@@ -16,38 +16,97 @@ mod plan;
 mod plots;
 mod records;
 mod run;
+mod saturation;
 mod sections;
+mod sending;
 mod stage;
 mod way;
 mod workload;
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
+use crate::bench::inference::saturation::Saturation;
+use crate::bench::inference::sending::Sending;
+use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::Section;
 use crate::bench::setting::Setting;
 
+/// All ways, at the speed of the trace.
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
     let plan = Plan::new(setting.quick);
-    let folder = setting.folder.join("inference");
-    let workload = Workload::make(setting, &plan, &folder)?;
-    let runs = rounds(setting, &plan, &workload, &folder);
-    // Dozens of megabytes, which the next run writes again.
-    let bodies = &workload.bodies;
-    fs::remove_dir_all(bodies).with_context(|| format!("removing {}", bodies.display()))?;
-    sections::of(&plan, &workload, &runs?)
+    Trial::with(setting, &plan, "inference", |trial| {
+        let runs = trial.rounds("", &Sending::of(&trial.workload, &Way::ALL))?;
+        sections::of(&plan, &trial.workload, &runs)
+    })
 }
 
-fn rounds(setting: &Setting, plan: &Plan, workload: &Workload, folder: &Path) -> Result<Vec<Run>> {
-    let mut runs: Vec<Run> = Vec::new();
-    for round in 0..plan.rounds {
-        let folder = folder.join(format!("round-{}", round + 1));
-        runs.extend(run::round(setting, plan, workload, &folder)?);
+/// Some ways, each load after the other.
+pub(crate) fn loads(setting: &Setting) -> Result<Vec<Section>> {
+    let plan = Plan::new(setting.quick).lasting(5);
+    Trial::with(setting, &plan, "inference-loads", |trial| {
+        let saturation = Saturation::of(&plan, &trial.workload.facts);
+        let at = |load: &f64| {
+            let sending = Sending {
+                speed: saturation.speed(*load),
+                most_failed_percent: (*load < 1.0).then_some(1),
+                ..Sending::of(&trial.workload, &Way::LOADS)
+            };
+            let runs = trial.rounds(&format!("load-{load}-"), &sending)?;
+            Ok((*load, runs))
+        };
+        let runs = setting.loads.iter().map(at).collect::<Result<Vec<_>>>()?;
+        Ok(vec![sections::loads(
+            &plan,
+            &trial.workload,
+            &saturation,
+            &runs,
+        )?])
+    })
+}
+
+/// A workload that has been written, and what it is sent through.
+struct Trial<'a> {
+    setting: &'a Setting,
+    plan: &'a Plan,
+    folder: PathBuf,
+    workload: Workload,
+}
+
+impl Trial<'_> {
+    fn with(
+        setting: &Setting,
+        plan: &Plan,
+        name: &str,
+        measure: impl FnOnce(&Trial<'_>) -> Result<Vec<Section>>,
+    ) -> Result<Vec<Section>> {
+        let folder = setting.folder.join(name);
+        let workload = Workload::make(setting, plan, &folder)?;
+        let trial = Trial {
+            setting,
+            plan,
+            folder,
+            workload,
+        };
+        let sections = measure(&trial);
+        // Dozens of megabytes, which the next run writes again.
+        let bodies = &trial.workload.bodies;
+        fs::remove_dir_all(bodies).with_context(|| format!("removing {}", bodies.display()))?;
+        sections
     }
-    Ok(runs)
+
+    /// As many as are planned, in folders whose names begin so.
+    fn rounds(&self, name: &str, sending: &Sending<'_>) -> Result<Vec<Run>> {
+        let mut runs: Vec<Run> = Vec::new();
+        for round in 1..=self.plan.rounds {
+            let folder = self.folder.join(format!("{name}round-{round}"));
+            runs.extend(run::round(self, sending, &folder)?);
+        }
+        Ok(runs)
+    }
 }

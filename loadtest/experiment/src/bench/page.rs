@@ -2,7 +2,9 @@
 //! The sections as a page, of Markdown or HTML.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
+use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use weir_report::Report;
 use weir_stage::machine;
@@ -10,6 +12,11 @@ use weir_stage::machine;
 use crate::bench::part::Part;
 use crate::bench::section::Section;
 use crate::variant::Variant;
+
+/// Where none is asked for.
+const LOADS: [f64; 4] = [0.6, 0.8, 0.95, 1.2];
+/// Less takes too long, and more tells nothing new.
+const LOAD: RangeInclusive<f64> = 0.1..=3.0;
 
 const TITLE: &str = "What Weir costs beside its peers";
 
@@ -26,9 +33,33 @@ pub struct Asked {
     /// published
     #[arg(long, conflicts_with = "quick")]
     pub(crate) update: bool,
+    /// Of the part inference-loads: this share of what the hosts can do at most; repeatable. By default 0.6, 0.8, 0.95
+    /// and 1.2
+    #[arg(long = "load", value_name = "SHARE", conflicts_with = "update")]
+    pub(crate) loads: Vec<f64>,
 }
 
 impl Asked {
+    /// Shares of saturation that are measured.
+    pub(super) fn loads(&self) -> Result<Vec<f64>> {
+        if self.loads.is_empty() {
+            return Ok(LOADS.to_vec());
+        }
+        ensure!(
+            self.parts.contains(&Part::InferenceLoads),
+            "--load is of the part inference-loads: name it, too"
+        );
+        let wrong = self.loads.iter().find(|load| !LOAD.contains(*load));
+        match wrong {
+            Some(load) => bail!(
+                "--load {load}: a share of what the hosts can do is from {} to {}",
+                LOAD.start(),
+                LOAD.end()
+            ),
+            None => Ok(self.loads.clone()),
+        }
+    }
+
     fn title(&self) -> String {
         match self.quick {
             true => format!("{TITLE}: QUICK, in rough figures"),
@@ -41,10 +72,12 @@ impl Asked {
         let parts = self.parts.iter().map(Part::name);
         let flags = [(self.quick, "--quick"), (self.update, "--update")];
         let flags = flags.into_iter().filter(|(on, _)| *on);
+        let loads = self.loads.iter().map(|load| format!("--load {load}"));
         ["cargo xtask bench".to_owned()]
             .into_iter()
             .chain(parts)
             .chain(flags.map(|(_, flag)| flag.to_owned()))
+            .chain(loads)
             .collect::<Vec<_>>()
             .join(" ")
     }
@@ -169,10 +202,32 @@ mod tests {
             parts: parts.to_vec(),
             quick,
             update: !quick,
+            loads: vec![],
         };
         let taste = asked(&[Part::Push, Part::Decide], true);
         assert_eq!(taste.command(), "cargo xtask bench push decide --quick");
         assert!(taste.title().contains("QUICK"));
         assert_eq!(asked(&[], false).command(), "cargo xtask bench --update");
+    }
+
+    #[test]
+    fn loads_are_those_of_their_part() {
+        let asked = |parts: &[Part], loads: &[f64]| Asked {
+            parts: parts.to_vec(),
+            quick: false,
+            update: false,
+            loads: loads.to_vec(),
+        };
+        let part = [Part::InferenceLoads];
+        assert_eq!(asked(&part, &[]).loads().unwrap(), LOADS);
+        let two = asked(&part, &[0.5, 1.5]);
+        assert_eq!(two.loads().unwrap(), [0.5, 1.5]);
+        assert_eq!(
+            two.command(),
+            "cargo xtask bench inference-loads --load 0.5 --load 1.5"
+        );
+        for wrong in [asked(&part, &[0.0]), asked(&[Part::Inference], &[0.8])] {
+            assert!(wrong.loads().is_err(), "{:?}", wrong.loads);
+        }
     }
 }

@@ -23,6 +23,8 @@ pub enum Part {
     Push,
     /// The same prompts to emulated hosts of a language model, by who chooses the host
     Inference,
+    /// The same at several loads, from 0.6 of what the hosts can do to 1.2: only where it is named
+    InferenceLoads,
 }
 
 impl Part {
@@ -37,6 +39,12 @@ impl Part {
             Self::Filter => anyhow::bail!("it is built without the feature `harness`"),
             Self::Push => push::measure(setting),
             Self::Inference => inference::measure(setting),
+            Self::InferenceLoads => inference::loads(setting),
         }
+    }
+
+    /// Whether it is measured where none is named.
+    pub(crate) fn is_usual(self) -> bool {
+        !matches!(self, Self::InferenceLoads)
     }
 }

@@ -10,4 +10,6 @@ pub(crate) struct Setting {
     pub(crate) folder: PathBuf,
     /// Fewer and shorter rounds.
     pub(crate) quick: bool,
+    /// Shares of saturation, of `inference-loads`.
+    pub(crate) loads: Vec<f64>,
 }

@@ -2,9 +2,10 @@
 //! What a run comes to.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::bench::inference::records::{Answered, Record};
-use crate::bench::inference::run::{DEADLINE, Run};
+use crate::bench::inference::run::Run;
 
 /// Times of one answered request, in seconds of the trace: what the model takes, as if it had not
 /// been sped up, and the rest as it was. Of a request that was tried again, the rest is mostly
@@ -21,9 +22,9 @@ pub(super) struct Times {
 
 impl Times {
     /// None if the host did not tell.
-    pub(super) fn of(record: &Record, speed_up: u32) -> Option<Self> {
+    pub(super) fn of(record: &Record, speed_up: u32, deadline: Duration) -> Option<Self> {
         if !record.is_good() {
-            let deadline_s = DEADLINE.as_secs_f64() * f64::from(speed_up);
+            let deadline_s = deadline.as_secs_f64() * f64::from(speed_up);
             return Some(Self {
                 first_token_s: deadline_s,
                 all_s: deadline_s,
@@ -49,7 +50,7 @@ impl Times {
 pub(super) fn times(run: &Run, speed_up: u32) -> Vec<Times> {
     let times = run.records.iter();
     times
-        .filter_map(|record| Times::of(record, speed_up))
+        .filter_map(|record| Times::of(record, speed_up, run.deadline))
         .collect()
 }
 
@@ -77,7 +78,7 @@ pub(super) fn imbalance(answered: &[Answered], hosts: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::inference::records::answered;
+    use crate::bench::inference::records::{answered, sent};
     use weir_replay::record::Outcome;
 
     #[test]
@@ -85,24 +86,24 @@ mod tests {
         let mut record = Record {
             lag_us: 2000,
             duration_us: 167_000,
-            outcome: Outcome::Ok,
-            attempts: 1,
             wait_us: Some(10_000),
             fetch_us: Some(50_000),
             run_us: Some(100_000),
+            ..sent()
         };
-        let times = Times::of(&record, 10).unwrap();
+        let of = |record: &Record| Times::of(record, 10, Duration::from_secs(60));
+        let times = of(&record).unwrap();
         assert!((times.first_token_s - 0.607).abs() < 1e-9, "{times:?}");
         assert!((times.all_s - 1.607).abs() < 1e-9, "{times:?}");
         assert!((times.rest_s.unwrap() - 0.005).abs() < 1e-9, "{times:?}");
         record.attempts = 2;
-        let retried = Times::of(&record, 10).unwrap();
+        let retried = of(&record).unwrap();
         assert!((retried.rest_s.unwrap() - 0.05).abs() < 1e-9);
         record.run_us = None;
-        assert_eq!(Times::of(&record, 10), None);
+        assert_eq!(of(&record), None);
         // Refused early or never answered: it never was any better than the deadline.
         record.outcome = Outcome::Shed;
-        let failed = Times::of(&record, 10).unwrap();
+        let failed = of(&record).unwrap();
         assert_eq!((failed.all_s, failed.rest_s), (600.0, None));
     }
 

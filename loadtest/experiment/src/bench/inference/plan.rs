@@ -10,6 +10,8 @@ pub(super) struct Plan {
     pub(super) hosts: usize,
     /// Of each host: what weir-llm-host has by default.
     pub(super) capacity_blocks: u32,
+    /// That a host reads: what weir-llm-host has by default.
+    pub(super) prefill_tokens_per_second: u32,
     /// Of the text of a host's block.
     pub(super) block_bytes: u32,
     /// For so long Weir takes the blocks of a prompt for cached where it sent them, where hosts do not say: about as long
@@ -44,6 +46,7 @@ impl Plan {
         let full = Self {
             hosts: MOST_HOSTS,
             capacity_blocks: 2500,
+            prefill_tokens_per_second: 8000,
             block_bytes: 2048,
             assumed_cached: "40s",
             minutes: 8,
@@ -66,5 +69,11 @@ impl Plan {
                 ..full
             },
         }
+    }
+
+    /// The same with at most so many minutes.
+    pub(super) fn lasting(mut self, minutes: u64) -> Self {
+        self.minutes = self.minutes.min(minutes);
+        self
     }
 }

@@ -46,6 +46,20 @@ pub(super) struct Answered {
     pub(super) hit_tokens: u64,
 }
 
+/// One that was answered at once, for tests.
+#[cfg(test)]
+pub(super) fn sent() -> Record {
+    Record {
+        lag_us: 0,
+        duration_us: 0,
+        outcome: Outcome::Ok,
+        attempts: 1,
+        wait_us: Some(0),
+        fetch_us: Some(0),
+        run_us: Some(0),
+    }
+}
+
 /// One with nothing in it, for tests.
 #[cfg(test)]
 pub(super) fn answered(port: u16) -> Answered {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One way, once: the whole workload, from empty caches.
+//! One way, once: a workload, from empty caches.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,25 +10,21 @@ use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
 use weir_stage::interrupt;
 
+use crate::bench::inference::Trial;
 use crate::bench::inference::cpu::{Cpu, Meter};
 use crate::bench::inference::hits;
-use crate::bench::inference::plan::Plan;
 use crate::bench::inference::records::{Answered, Record};
+use crate::bench::inference::sending::Sending;
 use crate::bench::inference::stage::Stage;
 use crate::bench::inference::way::Way;
-use crate::bench::inference::workload::Workload;
 use crate::bench::reasons::Reasons;
-use crate::bench::setting::Setting;
 use crate::costs::Costs;
 use crate::driver::read_lines;
 
-/// More than the slowest answer takes; what is not answered by then is given up and counted.
-pub(super) const DEADLINE: Duration = Duration::from_secs(60);
-/// With more that have no answer in a hundred, something is broken or the hosts are overloaded.
-const MOST_FAILED_PERCENT: usize = 1;
-
 pub(super) struct Run {
     pub(super) way: Way,
+    /// Of the requests.
+    pub(super) deadline: Duration,
     pub(super) records: Vec<Record>,
     pub(super) answered: Vec<Answered>,
     /// Of Weir's choices.
@@ -44,32 +40,29 @@ pub(super) struct Run {
 }
 
 /// All ways at once.
-pub(super) fn round(
-    setting: &Setting,
-    plan: &Plan,
-    workload: &Workload,
-    folder: &Path,
-) -> Result<Vec<Run>> {
-    let start = |way: Way| {
+pub(super) fn round(trial: &Trial<'_>, sending: &Sending<'_>, folder: &Path) -> Result<Vec<Run>> {
+    let Trial { setting, plan, .. } = trial;
+    let start = |way: &Way| {
+        let way = *way;
         eprintln!("inference: starting {}", way.name());
         let folder = folder.join(way.node());
         let stage = Stage::start(setting, plan, way, &folder).context(way.name())?;
         Ok((way, stage, folder))
     };
-    let stages: Vec<_> = Way::ALL.into_iter().map(start).collect::<Result<_>>()?;
+    let stages: Vec<_> = sending.ways.iter().map(start).collect::<Result<_>>()?;
     let costs = |(_, stage, _): &(Way, Stage, PathBuf)| stage.costs();
     let alone = stages.iter().map(costs).collect::<Result<Vec<_>>>()?;
     leave_alone(plan.idle)?;
     eprintln!(
         "inference: {} requests by each way, {:.0} s",
-        workload.facts.requests, workload.facts.duration_s
+        sending.requests,
+        sending.lasts.as_secs_f64() / sending.speed
     );
-    let replay = &setting.programs.replay;
     thread::scope(|scope| {
         let runs = stages.into_iter().zip(alone);
         let runs: Vec<_> = runs
             .map(|((way, stage, folder), alone)| {
-                let run = move || once(replay, workload, way, stage, &alone, &folder);
+                let run = move || once(trial, sending, way, stage, &alone, &folder);
                 scope.spawn(move || run().context(way.name()))
             })
             .collect();
@@ -82,27 +75,28 @@ pub(super) fn round(
 }
 
 fn once(
-    replay: &Path,
-    workload: &Workload,
+    trial: &Trial<'_>,
+    sending: &Sending<'_>,
     way: Way,
     mut stage: Stage,
     (sidecars, asked): &(Vec<Costs>, Option<Costs>),
     folder: &Path,
 ) -> Result<Run> {
-    let deadline = format!("{}s", DEADLINE.as_secs());
     let earlier = stage.reasons()?;
     let sidecars = sidecars.iter().map(Meter::after);
     let sidecars = sidecars.collect::<Result<Vec<_>>>()?;
     let asked = asked.as_ref().map(Meter::after).transpose()?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
-    let mut command = Command::new(replay);
+    let mut command = Command::new(&trial.setting.programs.replay);
     command
-        .args(["run", "--path", "/v1/completions", "--deadline", &deadline])
+        .args(["run", "--path", "/v1/completions"])
+        .args(["--deadline", &format!("{}ms", sending.deadline.as_millis())])
+        .args(["--speed", &sending.speed.to_string()])
         .arg("--workload")
-        .arg(&workload.file)
+        .arg(sending.file)
         .arg("--bodies")
-        .arg(&workload.bodies)
+        .arg(&trial.workload.bodies)
         .arg("--out")
         .arg(&out)
         .arg("--summary")
@@ -117,6 +111,7 @@ fn once(
     let asked = asked.map(|asked| asked.read()).transpose()?;
     let run = Run {
         way,
+        deadline: sending.deadline,
         records: read_lines(&out)?,
         answered: read_lines(&stage.request_log)?,
         reasons: stage.reasons()?.since(&earlier),
@@ -125,7 +120,7 @@ fn once(
         lasted,
         busy,
     };
-    run.check(workload)?;
+    run.check(sending)?;
     Ok(run)
 }
 
@@ -140,12 +135,14 @@ fn leave_alone(time: Duration) -> Result<()> {
 
 impl Run {
     /// What was answered once was counted once, by both sides.
-    fn check(&self, workload: &Workload) -> Result<()> {
-        let (sent, wanted) = (self.records.len(), workload.facts.requests);
+    fn check(&self, sending: &Sending<'_>) -> Result<()> {
+        let (sent, wanted) = (self.records.len(), sending.requests);
         ensure!(sent == wanted, "{sent} records of {wanted} requests");
         let good = self.good().count();
         ensure!(
-            (sent - good) * 100 <= sent * MOST_FAILED_PERCENT,
+            sending
+                .most_failed_percent
+                .is_none_or(|most| (sent - good) * 100 <= sent * most),
             "{}: only {good} of {sent} requests were answered: the hosts are overloaded, or the way \
              is broken; its logs tell",
             self.way.name()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables.
 
+mod loads;
 mod table;
 mod words;
 
@@ -15,6 +16,7 @@ use crate::bench::inference::run::Run;
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::{NO_SPREAD, Section};
+pub(super) use loads::loads;
 use table::Column;
 use weir_report::{Spread, quantile};
 
@@ -46,7 +48,7 @@ impl Measured<'_> {
         let mut columns = vec![Column::of("prompt tokens found / %", |run| {
             figures::found(&run.answered) * 100.0
         })];
-        columns.extend(self.times("first token", first));
+        columns.extend(times(self.plan.speed_up, "first token", first));
         columns.push(Column::of("busiest host's reading, to the mean", |run| {
             figures::imbalance(&run.answered, self.plan.hosts)
         }));
@@ -54,7 +56,7 @@ impl Measured<'_> {
             title: "The same prompts on EMULATED hosts of a language model: found, and first token"
                 .to_owned(),
             how: self.how(),
-            table: table::of(&columns, self.runs)?,
+            table: table::of(&columns, &Way::ALL, self.runs)?,
             notes: self.notes(),
             plots: plots::of(self.plan, self.runs),
             ..Section::default()
@@ -66,7 +68,11 @@ impl Measured<'_> {
             title: "The same prompts on EMULATED hosts: the whole answer".to_owned(),
             how: "EMULATED, MODELLED: the same runs. Mostly decode, whose modelled time does not depend on the host."
                 .to_owned(),
-            table: table::of(&self.times("all-in", |times| times.all_s), self.runs)?,
+            table: table::of(
+                &times(self.plan.speed_up, "all-in", |times| times.all_s),
+                &Way::ALL,
+                self.runs,
+            )?,
             ..Section::default()
         })
     }
@@ -99,7 +105,7 @@ impl Measured<'_> {
                 quantile(&lags, 0.99)
             }),
         ];
-        let mut table = table::of(&columns, self.runs)?;
+        let mut table = table::of(&columns, &Way::ALL, self.runs)?;
         let both = "Envoy and picker or weir-control";
         let ratios: [(&str, Total); 2] = [
             (", without idle", Run::cpu_of_requests),
@@ -124,20 +130,18 @@ impl Measured<'_> {
             ..Section::default()
         })
     }
+}
 
-    /// Mean and percentiles of a time, in seconds of the trace.
-    fn times<'a>(&self, what: &str, time: fn(&Times) -> f64) -> Vec<Column<'a>> {
-        let speed_up = self.plan.speed_up;
-        let values = move |run: &Run| -> Vec<f64> {
-            figures::times(run, speed_up).iter().map(time).collect()
-        };
-        let mut columns = vec![Column::of(&format!("{what}, mean / s"), move |run| {
-            mean(&values(run))
-        })];
-        for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-            let of = move |run: &Run| quantile(&values(run), share);
-            columns.push(Column::if_any(name, of));
-        }
-        columns
+/// Mean and percentiles of a time, in seconds of the trace.
+fn times<'a>(speed_up: u32, what: &str, time: fn(&Times) -> f64) -> Vec<Column<'a>> {
+    let values =
+        move |run: &Run| -> Vec<f64> { figures::times(run, speed_up).iter().map(time).collect() };
+    let mut columns = vec![Column::of(&format!("{what}, mean / s"), move |run| {
+        mean(&values(run))
+    })];
+    for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+        let of = move |run: &Run| quantile(&values(run), share);
+        columns.push(Column::if_any(name, of));
     }
+    columns
 }

@@ -175,6 +175,10 @@ fn start_hosts(
     command
         .args(["--hosts", &plan.hosts.to_string()])
         .args(["--capacity-blocks", &plan.capacity_blocks.to_string()])
+        .args([
+            "--prefill-tokens-per-second",
+            &plan.prefill_tokens_per_second.to_string(),
+        ])
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log);

@@ -44,6 +44,9 @@ impl Way {
         Self::Dynamic,
     ];
 
+    /// Those that are compared at several loads.
+    pub(super) const LOADS: [Self; 4] = [Self::LeastRequest, Self::Epp, Self::Prompt, Self::Events];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",

@@ -39,7 +39,8 @@ impl<'a> Column<'a> {
     }
 }
 
-pub(super) fn of(columns: &[Column<'_>], runs: &[Run]) -> Result<Table> {
+/// Of all runs that are of a way.
+pub(super) fn of(columns: &[Column<'_>], ways: &[Way], runs: &[Run]) -> Result<Table> {
     let row = |way: Way| {
         let cells = columns.iter().map(|column| column.cell(runs, way));
         let name = Ok(way.name().to_owned());
@@ -48,7 +49,7 @@ pub(super) fn of(columns: &[Column<'_>], runs: &[Run]) -> Result<Table> {
     let names = columns.iter().map(|column| column.name.clone());
     Ok(Table {
         header: std::iter::once("way".to_owned()).chain(names).collect(),
-        rows: Way::ALL.into_iter().map(row).collect::<Result<_>>()?,
+        rows: ways.iter().copied().map(row).collect::<Result<_>>()?,
     })
 }
 

@@ -1,38 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a reader has to know beside the figures.
 
-use crate::bench::inference::run::{DEADLINE, Run};
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::run::Run;
 use crate::bench::inference::sections::Measured;
+use crate::bench::inference::sending::DEADLINE;
 use crate::bench::inference::way::Way;
+use crate::bench::inference::workload::Facts;
 use crate::bench::reasons::Reasons;
 
 /// Share of the cores' time above which processes wait for one another.
 const TOO_BUSY: f64 = 0.8;
 
+/// Of the ways that are compared in more than one setting.
+pub(super) const EPP_AND_WEIR: [&str; 2] = [
+    "EPP and Weir as in the part inference: EPP with the chart's scorers and weights, told the hosts' block size and capacity; \
+     Weir with its defaults and keys from bodies, where hosts say nothing of what they have, or publish it (told).",
+    "CPU is with what the processes take without requests, mostly polls of hosts, which counts for less where requests are more.",
+];
+
+/// What is sent, and to whom.
+pub(super) fn trace(plan: &Plan, facts: &Facts) -> String {
+    let each = |tokens: u64| tokens as f64 / facts.requests as f64;
+    format!(
+        "{} minutes of the Mooncake conversation trace, sped up {} times: {} requests with prompts of {:.0} tokens and answers of \
+         {:.0} in the mean, to {} emulated hosts with real prefix caches of {} blocks and modelled times (loadtest/llm-host)",
+        plan.minutes,
+        plan.speed_up,
+        facts.requests,
+        each(facts.prompt_tokens),
+        each(facts.output_tokens),
+        plan.hosts,
+        plan.capacity_blocks,
+    )
+}
+
+pub(super) fn rounds(plan: &Plan) -> String {
+    match plan.rounds {
+        1 => "once".to_owned(),
+        rounds => format!("{rounds} times"),
+    }
+}
+
+/// How busy the machine was at most, of these runs; loudly where that was too much.
+pub(super) fn busy<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<String> {
+    let most = busiest(runs);
+    let mut notes = vec![format!(
+        "The machine's cores were up to {:.0} % busy.",
+        most * 100.0
+    )];
+    if most > TOO_BUSY {
+        notes.push(
+            "TOO BUSY: processes waited for cores, polls came late and choices were made by old figures. Repeat it on a \
+             machine that does nothing else."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn busiest<'a>(runs: impl IntoIterator<Item = &'a Run>) -> f64 {
+    let busy = runs.into_iter().filter_map(|run| run.busy);
+    busy.fold(0.0, f64::max)
+}
+
 impl Measured<'_> {
     pub(super) fn how(&self) -> String {
         let (plan, facts) = (self.plan, &self.workload.facts);
-        let each = |tokens: u64| tokens as f64 / facts.requests as f64;
         format!(
-            "EMULATED, MODELLED: {} minutes of the Mooncake conversation trace, sped up {speed_up} times: {} \
-             requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
-             to {} emulated hosts with real prefix caches of {} blocks and modelled times \
-             (loadtest/llm-host). All ways at once, each with hosts of its own, {}, \
+            "EMULATED, MODELLED: {}, open loop at {:.0} requests a second. All ways at once, each with hosts of its own, {}, \
              from empty caches. Times are all-in and in seconds of the trace: \
              the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
              tried again); what had no answer counts at the deadline, {:.0} s of the trace. One host with an endless cache would \
              find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
-            plan.minutes,
-            facts.requests,
+            trace(plan, facts),
             facts.rate_per_s,
-            each(facts.prompt_tokens),
-            each(facts.output_tokens),
-            plan.hosts,
-            plan.capacity_blocks,
-            match plan.rounds {
-                1 => "once".to_owned(),
-                rounds => format!("{rounds} times"),
-            },
+            rounds(plan),
             DEADLINE.as_secs_f64() * f64::from(plan.speed_up),
             facts.findable_share * 100.0,
             facts.returning_share * 100.0,
@@ -79,7 +122,7 @@ impl Measured<'_> {
              in the mean on loopback, and of the host's process what is no model, alike for all: reading and \
              hashing of bodies, and timers that count in milliseconds. The machine's cores were up to {:.0} % busy.",
             facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
-            self.busiest() * 100.0,
+            busiest(self.runs) * 100.0,
         )
     }
 
@@ -89,7 +132,7 @@ impl Measured<'_> {
              reads it where it is; with a key in a header it knows one, which whoever sends it has to find out."
                 .to_owned(),
         ];
-        if self.busiest() > TOO_BUSY {
+        if busiest(self.runs) > TOO_BUSY {
             notes.push(
                 "TOO BUSY: processes waited for cores, polls came late and choices were made by old figures; what \
                  is taken off for polls is then too much. Repeat it on a machine that does nothing else."
@@ -97,13 +140,6 @@ impl Measured<'_> {
             );
         }
         notes
-    }
-
-    fn busiest(&self) -> f64 {
-        self.runs
-            .iter()
-            .filter_map(|run| run.busy)
-            .fold(0.0, f64::max)
     }
 
     /// What was not answered at once.
