@@ -126,6 +126,19 @@ impl Processes {
         self.run_to(name, command, &[0], tick).map(drop)
     }
 
+    /// The same, where `tick` may also do something to the others.
+    ///
+    /// # Errors
+    /// It, another one or `tick` failed, or a signal has come.
+    pub fn run_beside(
+        &mut self,
+        name: &str,
+        command: Command,
+        tick: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.run_each(name, command, &[0], tick).map(drop)
+    }
+
     /// The same of a program that has more to say by its exit code; returns the code, one of `good`.
     ///
     /// # Errors
@@ -138,6 +151,19 @@ impl Processes {
         mut tick: impl FnMut(Duration),
     ) -> Result<i32> {
         let started = Instant::now();
+        self.run_each(name, command, good, |_| {
+            tick(started.elapsed());
+            Ok(())
+        })
+    }
+
+    fn run_each(
+        &mut self,
+        name: &str,
+        command: Command,
+        good: &[i32],
+        mut tick: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<i32> {
         let mut process = self.spawn(name, command)?;
         loop {
             if let Some(status) = process.ended()? {
@@ -146,7 +172,7 @@ impl Processes {
             }
             // `process` is dropped, and with it killed, if another one has died.
             self.check()?;
-            tick(started.elapsed());
+            tick(self)?;
             sleep(POLL);
         }
     }
@@ -385,6 +411,25 @@ mod tests {
         processes.stop("sleeper").unwrap();
         assert!(processes.list().unwrap().is_empty());
         assert!(processes.kill("sleeper").is_err());
+    }
+
+    #[test]
+    fn what_is_killed_beside_a_run_does_not_end_it() {
+        let (_folder, mut processes) = processes();
+        processes.start("sleeper", shell("exec sleep 600")).unwrap();
+        let mut killed = false;
+        let kill = |processes: &mut Processes| {
+            if !std::mem::replace(&mut killed, true) {
+                processes.kill("sleeper")?;
+            }
+            Ok(())
+        };
+        processes
+            .run_beside("run", shell("sleep 0.2"), kill)
+            .unwrap();
+        assert!(killed);
+        let refused = processes.run_beside("run", shell("sleep 600"), |_| bail!("enough"));
+        assert_eq!(refused.unwrap_err().to_string(), "enough");
     }
 
     #[test]
