@@ -91,9 +91,16 @@ pub(crate) fn start(
     })
 }
 
-/// A sidecar whose hosts the picker at `epp` names, as the inference gateway sets Envoy up.
-pub(crate) fn sidecar(node: &str, hosts: &[SocketAddr], epp: SocketAddr) -> Value {
-    let filter = filters::ext_proc("epp", Sent::Everything);
+/// A sidecar whose hosts the picker at `epp` names, as the inference gateway sets Envoy up. What it can be asked nothing of
+/// fails (the gateway's default), or, where it `fails_open`, goes to any host.
+pub(crate) fn sidecar(
+    node: &str,
+    hosts: &[SocketAddr],
+    epp: SocketAddr,
+    fails_open: bool,
+) -> Value {
+    let mut filter = filters::ext_proc("epp", Sent::Everything);
+    filter["typed_config"]["failure_mode_allow"] = fails_open.into();
     let clusters = vec![clusters::named(hosts), clusters::grpc("epp", epp)];
     bootstrap(node, vec![filter], clusters)
 }
@@ -149,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_picker_is_sent_bodies_in_a_stream_and_its_header_names_the_host() {
-        let bootstrap = sidecar("s", &hosts(), loopback(7));
+        let bootstrap = sidecar("s", &hosts(), loopback(7), false);
         let resources = &bootstrap["static_resources"];
         let filters = resources["listeners"][0].pointer(
             "/filter_chains/0/filters/0/typed_config/http_filters/0/typed_config/processing_mode",

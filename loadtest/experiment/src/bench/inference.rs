@@ -70,6 +70,36 @@ pub(crate) fn loads(setting: &Setting) -> Result<Vec<Section>> {
     })
 }
 
+/// Of saturation, where whom sidecars ask is killed.
+const LOAD_OF_KILLED: f64 = 0.8;
+
+/// Some ways, of which whom sidecars ask is killed in the middle.
+pub(crate) fn killed(setting: &Setting) -> Result<Vec<Section>> {
+    let plan = Plan::new(setting.quick).lasting(4);
+    Trial::with(setting, &plan, "inference-killed", |trial| {
+        let saturation = Saturation::of(&plan, &trial.workload.facts);
+        let calm = Sending {
+            speed: saturation.speed(LOAD_OF_KILLED),
+            most_failed_percent: None,
+            ..Sending::of(&trial.workload, &Way::ASKING)
+        };
+        let killed = Sending {
+            kills: true,
+            ..calm.clone()
+        };
+        let runs = trial.rounds("killed-", &killed)?;
+        let beside = trial.rounds("calm-", &calm)?;
+        let section = sections::killed(
+            &plan,
+            &trial.workload,
+            LOAD_OF_KILLED,
+            &calm,
+            (&beside, &runs),
+        )?;
+        Ok(vec![section])
+    })
+}
+
 /// A workload that has been written, and what it is sent through.
 struct Trial<'a> {
     setting: &'a Setting,

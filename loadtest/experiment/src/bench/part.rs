@@ -25,6 +25,8 @@ pub enum Part {
     Inference,
     /// The same at several loads, from 0.6 of what the hosts can do to 1.2: only where it is named
     InferenceLoads,
+    /// The same, where picker or weir-control is killed in the middle: only where it is named
+    InferenceKilled,
 }
 
 impl Part {
@@ -40,11 +42,12 @@ impl Part {
             Self::Push => push::measure(setting),
             Self::Inference => inference::measure(setting),
             Self::InferenceLoads => inference::loads(setting),
+            Self::InferenceKilled => inference::killed(setting),
         }
     }
 
     /// Whether it is measured where none is named.
     pub(crate) fn is_usual(self) -> bool {
-        !matches!(self, Self::InferenceLoads)
+        !matches!(self, Self::InferenceLoads | Self::InferenceKilled)
     }
 }

@@ -2,6 +2,7 @@
 //! What a run comes to.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::bench::inference::records::{Answered, Record};
@@ -58,6 +59,23 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Mean time until the first token, of those of these requests that were answered. None where none was.
+pub(super) fn first_token(run: &Run, speed_up: u32, part: Range<usize>) -> Option<f64> {
+    let good = run.good().filter(|record| part.contains(&record.index));
+    let times: Option<Vec<f64>> = good
+        .map(|record| Some(Times::of(record, speed_up, run.deadline)?.first_token_s))
+        .collect();
+    times
+        .filter(|times| !times.is_empty())
+        .map(|times| mean(&times))
+}
+
+/// Share of these requests that had no answer.
+pub(super) fn lost(run: &Run, part: Range<usize>) -> f64 {
+    let good = run.good().filter(|record| part.contains(&record.index));
+    1.0 - good.count() as f64 / part.len() as f64
+}
+
 /// Share of the prompts' tokens that were cached.
 pub(super) fn found<'a>(answered: impl IntoIterator<Item = &'a Answered>) -> f64 {
     let sum = |(hit, all): (u64, u64), a: &Answered| (hit + a.hit_tokens, all + a.prompt_tokens);
@@ -79,6 +97,7 @@ pub(super) fn imbalance(answered: &[Answered], hosts: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::bench::inference::records::{answered, sent};
+    use crate::bench::inference::way::Way;
     use weir_replay::record::Outcome;
 
     #[test]
@@ -89,7 +108,7 @@ mod tests {
             wait_us: Some(10_000),
             fetch_us: Some(50_000),
             run_us: Some(100_000),
-            ..sent()
+            ..sent(0)
         };
         let of = |record: &Record| Times::of(record, 10, Duration::from_secs(60));
         let times = of(&record).unwrap();
@@ -105,6 +124,29 @@ mod tests {
         record.outcome = Outcome::Shed;
         let failed = of(&record).unwrap();
         assert_eq!((failed.all_s, failed.rest_s), (600.0, None));
+    }
+
+    #[test]
+    fn of_a_part_of_the_requests_only_answers_have_a_first_token() {
+        let waited = |index, wait_us, outcome| Record {
+            wait_us: Some(wait_us),
+            duration_us: wait_us,
+            outcome,
+            ..sent(index)
+        };
+        let run = Run {
+            records: vec![
+                waited(0, 1_000_000, Outcome::Ok),
+                waited(3, 0, Outcome::Failed),
+                waited(2, 2_000_000, Outcome::Ok),
+                waited(1, 3_000_000, Outcome::Ok),
+            ],
+            ..Run::nothing(Way::Epp)
+        };
+        assert_eq!(first_token(&run, 2, 0..2), Some(4.0));
+        assert_eq!(first_token(&run, 2, 2..4), Some(4.0));
+        assert_eq!(first_token(&run, 2, 3..4), None);
+        assert_eq!((lost(&run, 0..2), lost(&run, 2..4)), (0.0, 0.5));
     }
 
     #[test]

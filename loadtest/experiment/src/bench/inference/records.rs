@@ -9,6 +9,8 @@ use weir_replay::record::Outcome;
 /// A request, by who sent it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Record {
+    /// Its place in the workload.
+    pub(super) index: usize,
     pub(super) lag_us: u64,
     pub(super) duration_us: u64,
     pub(super) outcome: Outcome,
@@ -48,8 +50,9 @@ pub(super) struct Answered {
 
 /// One that was answered at once, for tests.
 #[cfg(test)]
-pub(super) fn sent() -> Record {
+pub(super) fn sent(index: usize) -> Record {
     Record {
+        index,
         lag_us: 0,
         duration_us: 0,
         outcome: Outcome::Ok,

@@ -25,13 +25,15 @@ pub(super) struct Run {
     pub(super) way: Way,
     /// Of the requests.
     pub(super) deadline: Duration,
+    /// How many requests had come when the picker or weir-control was killed.
+    pub(super) killed_at: Option<usize>,
     pub(super) records: Vec<Record>,
     pub(super) answered: Vec<Answered>,
     /// Of Weir's choices.
     pub(super) reasons: Reasons,
     /// Of all its sidecars.
     pub(super) envoy: Cpu,
-    /// Of the picker or weir-control.
+    /// Of the picker or weir-control, unless it was killed.
     pub(super) asked: Option<Cpu>,
     /// From the first request to the last answer.
     pub(super) lasted: Duration,
@@ -104,14 +106,22 @@ fn once(
     for envoy in &stage.envoys {
         command.args(["--target", &envoy.listener.to_string()]);
     }
-    stage.processes.run("weir-replay", command, |_| ())?;
+    let killed_at = match sending.kills {
+        true => Some(stage.run_and_kill("weir-replay", command, sending.requests / 2)?),
+        false => {
+            stage.processes.run("weir-replay", command, |_| ())?;
+            None
+        }
+    };
     let (busy, lasted) = (busy.share(), started.elapsed());
     let sidecars = sidecars.iter().map(Meter::read);
     let envoy = Cpu::sum(sidecars.collect::<Result<Vec<_>>>()?);
+    let asked = asked.filter(|_| killed_at.is_none());
     let asked = asked.map(|asked| asked.read()).transpose()?;
     let run = Run {
         way,
         deadline: sending.deadline,
+        killed_at,
         records: read_lines(&out)?,
         answered: read_lines(&stage.request_log)?,
         reasons: stage.reasons()?.since(&earlier),
@@ -134,6 +144,23 @@ fn leave_alone(time: Duration) -> Result<()> {
 }
 
 impl Run {
+    /// One in which nothing was sent, for tests.
+    #[cfg(test)]
+    pub(super) fn nothing(way: Way) -> Self {
+        Self {
+            way,
+            deadline: Duration::from_secs(60),
+            killed_at: None,
+            records: vec![],
+            answered: vec![],
+            reasons: Reasons::default(),
+            envoy: Cpu::sum([]),
+            asked: None,
+            lasted: Duration::ZERO,
+            busy: None,
+        }
+    }
+
     /// What was answered once was counted once, by both sides.
     fn check(&self, sending: &Sending<'_>) -> Result<()> {
         let (sent, wanted) = (self.records.len(), sending.requests);

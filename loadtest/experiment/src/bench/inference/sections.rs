@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables.
 
+mod killed;
 mod loads;
 mod table;
 mod words;
@@ -16,6 +17,7 @@ use crate::bench::inference::run::Run;
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::{NO_SPREAD, Section};
+pub(super) use killed::killed;
 pub(super) use loads::loads;
 use table::Column;
 use weir_report::{Spread, quantile};

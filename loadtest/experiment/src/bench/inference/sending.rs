@@ -10,6 +10,7 @@ use crate::bench::inference::workload::Workload;
 /// More than the slowest answer takes where hosts keep up.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
+#[derive(Clone)]
 pub(super) struct Sending<'a> {
     /// As weir-replay reads it.
     pub(super) file: &'a Path,
@@ -25,6 +26,8 @@ pub(super) struct Sending<'a> {
     pub(super) deadline: Duration,
     /// With more that have no answer in a hundred, something is broken. None where that is what is asked.
     pub(super) most_failed_percent: Option<usize>,
+    /// Whom sidecars ask is killed (SIGKILL) when half of the requests have come, and not started again.
+    pub(super) kills: bool,
 }
 
 impl<'a> Sending<'a> {
@@ -38,6 +41,7 @@ impl<'a> Sending<'a> {
             speed: 1.0,
             deadline: DEADLINE,
             most_failed_percent: Some(1),
+            kills: false,
         }
     }
 }

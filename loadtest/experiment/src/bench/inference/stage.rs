@@ -28,6 +28,8 @@ use crate::sidecar::{self, HOSTS, bootstrap, clusters};
 
 /// Of what hosts say in `kv_events`, beside the configuration.
 const TOKENIZER: &str = "tokenizer.json";
+/// The sidecar's counter of requests.
+const CAME: &str = "http.caller.downstream_rq_total";
 /// From the start of a sidecar until it chooses as it should.
 const SETTLED: Duration = Duration::from_secs(30);
 /// The chart's, with what the documentation of the prefix scorer says for prompts such as these.
@@ -38,6 +40,8 @@ pub(super) struct Stage {
     pub(super) envoys: Vec<Envoy>,
     /// The picker, or weir-control.
     pub(super) asked: Option<Process>,
+    /// As it is called among the processes.
+    asked_name: &'static str,
     pub(super) request_log: PathBuf,
     pub(super) processes: Processes,
     _epp: Option<Epp>,
@@ -58,7 +62,7 @@ impl Stage {
             folder,
         )?;
         let hosts = &started.hosts;
-        let (mut epp, mut asked) = (None, None);
+        let (mut epp, mut asked, mut asked_name) = (None, None, "");
         let sidecar: Box<dyn Fn(&str) -> Value + '_> = match way {
             Way::LeastRequest => {
                 Box::new(|node| bootstrap(node, vec![], vec![clusters::least_request(hosts)]))
@@ -80,21 +84,22 @@ impl Stage {
                     sidecar::hashed_by(bootstrap, "x-weir-key")
                 })
             }
-            Way::Epp | Way::EppOfEight => {
+            Way::Epp | Way::EppOpen | Way::EppOfEight => {
                 let program = programs.epp()?;
                 let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
                 let started = &mut processes;
                 let picker = epp::start(started, program, EPP_CONFIG, &flags, hosts, folder)?;
-                asked = Some(picker.process);
+                (asked, asked_name) = (Some(picker.process), "epp");
                 let grpc = picker.grpc;
                 epp = Some(picker);
-                Box::new(move |node| epp::sidecar(node, hosts, grpc))
+                let fails_open = way == Way::EppOpen;
+                Box::new(move |node| epp::sidecar(node, hosts, grpc, fails_open))
             }
             Way::Weir | Way::Prompt | Way::Events | Way::EventsOfEight | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &started)});
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
-                asked = Some(control.process);
+                (asked, asked_name) = (Some(control.process), "weir-control");
                 let xds = control.xds;
                 let key = json!({"block_bytes": plan.block_bytes, "max_bytes": "512KiB"});
                 let (kind, configuration): (weir::Sidecar, _) = match way.reads_prompts() {
@@ -114,6 +119,7 @@ impl Stage {
         let mut stage = Self {
             envoys,
             asked,
+            asked_name,
             request_log,
             processes,
             _epp: epp,
@@ -138,6 +144,29 @@ impl Stage {
         Ok(all)
     }
 
+    /// Runs what sends requests, and kills whom the sidecars ask when so many of them have come: how many it were then.
+    pub(super) fn run_and_kill(
+        &mut self,
+        name: &str,
+        command: Command,
+        when: usize,
+    ) -> Result<usize> {
+        let admins: Vec<SocketAddr> = self.envoys.iter().map(|envoy| envoy.admin).collect();
+        let earlier = came(&admins)?;
+        let asked = self.asked_name;
+        let mut killed = None;
+        self.processes.run_beside(name, command, |processes| {
+            // A page that is late comes with the next look.
+            let now = came(&admins).map_or(0, |now| now - earlier);
+            if killed.is_none() && now >= when {
+                processes.kill(asked)?;
+                killed = Some(now);
+            }
+            Ok(())
+        })?;
+        killed.with_context(|| format!("{name} had ended before {when} requests had come"))
+    }
+
     /// Asks for pages of the hosts until they come by this way.
     fn settle(&mut self, way: Way) -> Result<()> {
         for envoy in &self.envoys {
@@ -151,6 +180,20 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Requests that have come to sidecars, by their own count.
+fn came(admins: &[SocketAddr]) -> Result<usize> {
+    let of = |admin: &SocketAddr| {
+        let page = http::get(*admin, &format!("/stats?filter=^{CAME}$"))?;
+        counted(&page.body).with_context(|| format!("{CAME} of the sidecar at {admin}"))
+    };
+    admins.iter().map(of).sum()
+}
+
+fn counted(page: &str) -> Option<usize> {
+    let line = page.lines().find_map(|line| line.strip_prefix(CAME))?;
+    line.strip_prefix(':')?.trim().parse().ok()
 }
 
 /// Where hosts listen, and publish where they do.
@@ -225,6 +268,13 @@ fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_came_are_read_from_the_sidecars_page() {
+        assert_eq!(counted("http.caller.downstream_rq_total: 42\n"), Some(42));
+        assert_eq!(counted("http.caller.downstream_rq_total_x: 42\n"), None);
+        assert_eq!(counted(""), None);
+    }
 
     #[test]
     fn the_picker_is_told_what_hosts_have() {

@@ -14,6 +14,8 @@ pub(super) enum Way {
     Maglev,
     /// With its prefix scorer.
     Epp,
+    /// The same, where sidecars go on without it if they cannot ask it.
+    EppOpen,
     /// The same behind eight sidecars.
     EppOfEight,
     /// With its defaults.
@@ -47,6 +49,9 @@ impl Way {
     /// Those that are compared at several loads.
     pub(super) const LOADS: [Self; 4] = [Self::LeastRequest, Self::Epp, Self::Prompt, Self::Events];
 
+    /// Those that ask somebody who may be gone.
+    pub(super) const ASKING: [Self; 4] = [Self::Epp, Self::EppOpen, Self::Prompt, Self::Events];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",
@@ -55,6 +60,7 @@ impl Way {
             Self::BoundedRingHash => "Envoy ring_hash, bounded",
             Self::Maglev => "Envoy maglev",
             Self::Epp => "EPP 1.3.0",
+            Self::EppOpen => "EPP 1.3.0, failing open",
             Self::EppOfEight => "EPP 1.3.0, eight callers",
             Self::Weir => "Weir, a key in a header",
             Self::Prompt => "Weir, keys from bodies",
@@ -72,6 +78,7 @@ impl Way {
             Self::BoundedRingHash => "bounded-ring-hash",
             Self::Maglev => "maglev",
             Self::Epp => "epp",
+            Self::EppOpen => "epp-open",
             Self::EppOfEight => "epp-of-eight",
             Self::Weir => "weir",
             Self::Prompt => "weir-prompt",

@@ -261,7 +261,7 @@ impl<'a> Starter<'a> {
             hosts,
             self.folder,
         )?;
-        let bootstrap = epp::sidecar(way.node(), hosts, epp.grpc);
+        let bootstrap = epp::sidecar(way.node(), hosts, epp.grpc, false);
         let process = epp.process;
         self.epp = Some(epp);
         Ok((bootstrap, Some(process)))

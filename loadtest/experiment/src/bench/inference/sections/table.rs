@@ -31,11 +31,15 @@ impl<'a> Column<'a> {
 
     fn cell(&self, runs: &[Run], way: Way) -> Result<String> {
         let rounds = runs.iter().filter(|run| run.way == way);
-        let figures: Option<Vec<f64>> = rounds.map(|run| (self.figure)(run)).collect();
-        match figures {
-            Some(figures) => Ok(cell(Spread::of(&figures).context(NO_SPREAD)?)),
-            None => Ok("-".to_owned()),
-        }
+        cell_of(rounds.map(|run| (self.figure)(run)))
+    }
+}
+
+/// The rounds' figures; nothing where one of them has none.
+pub(super) fn cell_of(figures: impl IntoIterator<Item = Option<f64>>) -> Result<String> {
+    match figures.into_iter().collect::<Option<Vec<f64>>>() {
+        Some(figures) => Ok(cell(Spread::of(&figures).context(NO_SPREAD)?)),
+        None => Ok("-".to_owned()),
     }
 }
 
