@@ -21,9 +21,11 @@ fn workload(minutes: u64, prefix_keys: bool) -> (Vec<Made>, Report) {
             minutes,
             speed_up: 1.0,
         },
+        clock: Duration::from_secs(3),
         prefix_keys,
         decode_per_token: None,
         sample: 1.0,
+        high_share: 0.0,
         seed: 1,
     };
     mooncake::convert(trace.unwrap(), &params).unwrap()

@@ -3,6 +3,7 @@
 
 use std::io::BufRead;
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::rng::SplitMix64;
 use crate::table::{BadInput, Row, read_csv};
@@ -11,9 +12,6 @@ use crate::table::{BadInput, Row, read_csv};
 pub(crate) trait Timed: Sized {
     /// Columns of the file; `t_ms` is one of them.
     const COLUMNS: &'static [&'static str];
-    /// The source's clock stands still for so long.
-    const CLOCK_MS: u64;
-
     fn parse(cells: &Row<'_>) -> Result<Self, BadInput>;
 
     fn t_ms(&self) -> u64;
@@ -39,15 +37,15 @@ pub(crate) fn read<T: Timed>(trace: impl BufRead, minutes: Range<u64>) -> Result
     Ok(all)
 }
 
-/// When each request came, in microseconds of the source: those of one tick of its clock are spread over it, uniform
-/// at random, in the order of the source.
-pub(crate) fn moments_us<T: Timed>(all: &[T], rng: &mut SplitMix64) -> Vec<u64> {
+/// When each request came, in microseconds of the source, whose clock stands still for `tick`: those of one tick are spread
+/// over it, uniform at random, in the order of the source.
+pub(crate) fn moments_us<T: Timed>(all: &[T], tick: Duration, rng: &mut SplitMix64) -> Vec<u64> {
     let mut moments = Vec::with_capacity(all.len());
-    for tick in all.chunk_by(|a, b| a.t_ms() == b.t_ms()) {
-        let mut places: Vec<f64> = tick.iter().map(|_| rng.unit()).collect();
+    for at_once in all.chunk_by(|a, b| a.t_ms() == b.t_ms()) {
+        let mut places: Vec<f64> = at_once.iter().map(|_| rng.unit()).collect();
         places.sort_by(f64::total_cmp);
-        let within = |place: f64| (place * (T::CLOCK_MS * 1000) as f64) as u64;
-        let spread = tick.iter().zip(places);
+        let within = |place: f64| (place * tick.as_micros() as f64) as u64;
+        let spread = at_once.iter().zip(places);
         moments.extend(spread.map(|(line, place)| line.t_ms() * 1000 + within(place)));
     }
     // A tick that is a millisecond short of the next one's distance may reach into that.

@@ -37,6 +37,9 @@ pub struct Params {
     #[command(flatten)]
     #[serde(flatten)]
     pub excerpt: Excerpt,
+    /// The source's clock stands still for so long: its requests are spread over that.
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = units::duration)]
+    pub clock: Duration,
     /// Keep this share of the sessions, at random and each as a whole.
     #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     pub sample: f64,
@@ -48,6 +51,9 @@ pub struct Params {
     /// Give each request a run time of so long for each token of its answer (default: 0, hosts know).
     #[arg(long, value_name = "DURATION", value_parser = units::duration_above_0)]
     pub decode_per_token: Option<Duration>,
+    /// Give this share of the sessions, drawn, the priority high; the others are low.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = units::share)]
+    pub high_share: f64,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -108,11 +114,14 @@ pub enum Error {
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Report), Error> {
     let window = params.excerpt.window();
-    let rows: Vec<Row> = log::read(trace, window)?;
+    let mut rows: Vec<Row> = log::read(trace, window)?;
+    number_unknown(&mut rows);
     let mut rng = SplitMix64::new(params.seed);
-    let moments = log::moments_us(&rows, &mut rng);
+    let moments = log::moments_us(&rows, params.clock, &mut rng);
     let sessions = sessions::name(&rows);
     let kept = sessions::sample(&sessions.keys, params.sample, &mut rng);
+    // Drawn last, so that nothing else depends on it.
+    let high = sessions::sample(&sessions.keys, params.high_share, &mut rng);
     let start_us = params.excerpt.from_minute * 60_000_000;
     let mut made = Vec::new();
     for ((row, at_us), key) in rows.into_iter().zip(moments).zip(&sessions.keys) {
@@ -123,7 +132,10 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
                 false => key.to_string(),
             };
             let session = *key;
-            let request = request(t_us as u64, name, session, &row, made.len(), params);
+            let mut request = request(t_us as u64, name, session, &row, made.len(), params);
+            if high.contains(key) {
+                request.priority = "high".to_owned();
+            }
             made.push(Made {
                 request,
                 row,
@@ -137,6 +149,17 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
     }
     let report = report(&made, params, sessions.common.len());
     Ok((made, report))
+}
+
+/// Prompts of which the source does not tell the blocks have nothing in common with any other.
+fn number_unknown(rows: &mut [Row]) {
+    let known = rows.iter().flat_map(|row| &row.blocks).max();
+    let mut next = known.map_or(0, |most| most + 1);
+    for row in rows.iter_mut().filter(|row| row.blocks.is_empty()) {
+        let end = next + row.needed_blocks();
+        row.blocks = (next..end).collect();
+        next = end;
+    }
 }
 
 /// The source knows neither priorities nor users.

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -18,6 +19,9 @@ use crate::rng::SplitMix64;
 use crate::table::{BadInput, Row};
 use crate::units;
 use crate::workload::{MAX_RUN_US, Request};
+
+/// The source's clock stands still for so long.
+const CLOCK: Duration = Duration::from_secs(1);
 
 /// Of which part of the log, and for whom.
 #[derive(Debug, Clone, clap::Args, Serialize)]
@@ -119,7 +123,7 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
         .into_iter()
         .filter(|_| rng.unit() < params.high_share);
     let high: BTreeSet<u64> = high.collect();
-    let moments = log::moments_us(&hits, &mut rng);
+    let moments = log::moments_us(&hits, CLOCK, &mut rng);
     let requests = hits.iter().zip(moments).map(|(hit, at_us)| {
         let size = sizes.get(&hit.page).copied().unwrap_or(0);
         let t_us =
@@ -159,7 +163,6 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
 
 impl Timed for Hit {
     const COLUMNS: &'static [&'static str] = &["t_ms", "keys", "cost", "size", "cls", "client"];
-    const CLOCK_MS: u64 = 1000;
 
     fn parse(cells: &Row<'_>) -> Result<Self, BadInput> {
         match cells.whole("cls")? {

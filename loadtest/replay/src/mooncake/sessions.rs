@@ -45,7 +45,7 @@ pub(super) fn list(row: &Row, common: &HashSet<u64>) -> String {
     own.join(";")
 }
 
-/// The sessions to keep: whole ones, as half a session would find less in caches than it did.
+/// So many of the sessions, and each whole: half a session would find less in caches than it did.
 pub(super) fn sample(keys: &[u64], share: f64, rng: &mut SplitMix64) -> HashSet<u64> {
     let mut seen = HashSet::new();
     let firsts = keys.iter().copied().filter(|key| seen.insert(*key));

@@ -21,9 +21,11 @@ fn params() -> Params {
             minutes: 1,
             speed_up: 2.0,
         },
+        clock: Duration::from_secs(3),
         prefix_keys: false,
         decode_per_token: None,
         sample: 1.0,
+        high_share: 0.0,
         seed: 1,
     }
 }
@@ -136,6 +138,47 @@ fn a_sample_keeps_whole_sessions_at_their_times() {
         .0;
     assert_eq!(times(&made, "1"), times(&whole, "1"));
     assert_eq!(times(&all, "1").len(), 2);
+}
+
+#[test]
+fn sessions_are_important_as_a_whole_and_nothing_else_changes() {
+    let priorities = |made: &[Made]| -> Vec<String> {
+        made.iter().map(|m| m.request.priority.clone()).collect()
+    };
+    let (plain, _) = make(&params());
+    assert_eq!(priorities(&plain), ["low"; 4]);
+    let shared = |seed| {
+        let params = Params {
+            high_share: 0.5,
+            seed,
+            ..params()
+        };
+        make(&params).0
+    };
+    let mut made = (0..50).map(shared);
+    let mut made = made
+        .find(|made| priorities(made) == ["high", "low", "high", "low"])
+        .unwrap();
+    for made in &mut made {
+        made.request.priority = "low".to_owned();
+    }
+    let same = |made: &[Made]| -> Vec<Row> { made.iter().map(|m| m.row.clone()).collect() };
+    assert_eq!(same(&made), same(&plain));
+}
+
+#[test]
+fn prompts_of_unknown_blocks_have_nothing_in_common() {
+    let trace = "t_ms,keys,cost,size,cls\n0,7,1,512,\n0,,1,1024,conv\n5,,2,600,conv\n";
+    let params = Params {
+        clock: Duration::ZERO,
+        ..params()
+    };
+    let (made, report) = convert(trace.as_bytes(), &params).unwrap();
+    let blocks: Vec<_> = made.iter().map(|m| m.row.blocks.clone()).collect();
+    assert_eq!(blocks, [vec![7], vec![8, 9], vec![10, 11]]);
+    assert_eq!((report.findable_share, report.returning_share), (0.0, 0.0));
+    let times: Vec<_> = made.iter().map(|m| m.request.t_us).collect();
+    assert_eq!(times, [0, 0, 2500]);
 }
 
 #[test]

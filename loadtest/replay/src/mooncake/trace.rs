@@ -11,9 +11,9 @@ const MAX_TOKENS: u64 = 10_000_000;
 /// One request of the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// When it came, by a clock that stands still for three seconds.
+    /// When it came, by the source's clock.
     pub t_ms: u64,
-    /// Its blocks in order. Equal ids mean equal text, and equal text before it.
+    /// Its blocks in order. Equal ids mean equal text, and equal text before it. Empty where the source does not tell.
     pub blocks: Vec<u64>,
     /// Length of the prompt.
     pub prompt_tokens: u64,
@@ -22,6 +22,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// As many as the prompt is long.
+    pub(super) fn needed_blocks(&self) -> u64 {
+        self.prompt_tokens.div_ceil(BLOCK_TOKENS as u64)
+    }
+
     /// All blocks, but not the last one if the prompt ends within it.
     #[must_use]
     pub fn full_blocks(&self) -> &[u64] {
@@ -32,8 +37,6 @@ impl Row {
 
 impl Timed for Row {
     const COLUMNS: &'static [&'static str] = &["t_ms", "keys", "cost", "size", "cls"];
-    const CLOCK_MS: u64 = 3000;
-
     fn parse(cells: &table::Row<'_>) -> Result<Self, BadInput> {
         let tokens = |column| match cells.whole(column)? {
             tokens @ 0..=MAX_TOKENS => Ok(tokens),
@@ -45,16 +48,15 @@ impl Timed for Row {
         };
         let row = Self {
             t_ms: cells.whole("t_ms")?,
-            blocks: cells
-                .text("keys")
-                .split(';')
-                .map(id)
-                .collect::<Result<_, _>>()?,
+            blocks: match cells.text("keys") {
+                "" => vec![],
+                keys => keys.split(';').map(id).collect::<Result<_, _>>()?,
+            },
             prompt_tokens: tokens("size")?,
             output_tokens: tokens("cost")?,
         };
-        let needed = row.prompt_tokens.div_ceil(BLOCK_TOKENS as u64);
-        if row.blocks.len() as u64 != needed {
+        let needed = row.needed_blocks();
+        if !row.blocks.is_empty() && row.blocks.len() as u64 != needed {
             let (size, blocks) = (row.prompt_tokens, row.blocks.len());
             let reason = format!("{size} tokens are {needed} blocks, not the {blocks} of keys");
             return Err(cells.bad("size", reason));

@@ -15,10 +15,10 @@ use super::output::Output;
 /// size = that of the prompt. Replay it with `run --bodies` and the same folder, `--path /v1/completions`.
 ///
 /// MADE UP, because the source does not record it: the text of the prompts (each block of 512 tokens
-/// has 2,048 letters that its number decides, so that equal blocks have equal text); the moment
-/// within the three seconds for which the source's clock stands still (uniform at random). All
-/// requests have the priority low and name no user: the source knows neither. Every choice comes
-/// from the seed: same seed, same bytes.
+/// has 2,048 letters that its number decides, so that equal blocks have equal text; prompts of which the source names
+/// no blocks have none in common); the moment within the time for which the source's clock stands still (uniform at
+/// random); who is important (--high-share). All other requests have the priority low, and none names a user: the source
+/// knows neither. Every choice comes from the seed: same seed, same bytes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mooncake {
     /// File of t_ms,keys,cost,size,cls; may be gzipped.
