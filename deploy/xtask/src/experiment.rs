@@ -17,6 +17,15 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "weir-experiment";
 const DEBUG: &str = "--debug";
+/// Parts of the bench that measure beside the inference gateway's picker.
+const EPP: [&str; 6] = [
+    "request",
+    "inference",
+    "inference-loads",
+    "inference-killed",
+    "inference-priorities",
+    "inference-keyless",
+];
 /// Programs by flag and package.
 const CONTROL: (&str, &str) = ("control", "weir-control");
 const GOVERNOR: (&str, &str) = ("governor", "weir-governor");
@@ -151,7 +160,7 @@ pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
     launch.tell("native", build_filter::native(workspace)?);
     launch.tell("native-no-op", build_filter::native_no_op(workspace)?);
     // They take minutes to build: only where something is measured beside them.
-    if wanted(&parts, &["request", "inference", "inference-loads"]) {
+    if wanted(&parts, &EPP) {
         launch.tell("epp", tools::build(workspace, "epp")?);
     }
     if wanted(&parts, &["push"]) {

@@ -25,6 +25,7 @@ mod workload;
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -33,14 +34,14 @@ use crate::bench::inference::run::Run;
 use crate::bench::inference::saturation::Saturation;
 use crate::bench::inference::sending::Sending;
 use crate::bench::inference::way::Way;
-use crate::bench::inference::workload::Workload;
+use crate::bench::inference::workload::{AZURE, Workload};
 use crate::bench::section::Section;
 use crate::bench::setting::Setting;
 
 /// All ways, at the speed of the trace.
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
     let plan = Plan::new(setting.quick);
-    Trial::with(setting, &plan, "inference", |trial| {
+    Trial::with(setting, &plan, ("inference", 0.0), |trial| {
         let runs = trial.rounds("", &Sending::of(&trial.workload, &Way::ALL))?;
         sections::of(&plan, &trial.workload, &runs)
     })
@@ -49,8 +50,25 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
 /// Some ways, each load after the other.
 pub(crate) fn loads(setting: &Setting) -> Result<Vec<Section>> {
     let plan = Plan::new(setting.quick).lasting(5);
-    Trial::with(setting, &plan, "inference-loads", |trial| {
-        let saturation = Saturation::of(&plan, &trial.workload.facts);
+    at_loads(setting, &plan, "inference-loads", &setting.loads)
+}
+
+/// The same with prompts that have nothing in common. They are short, and more of them would keep the machine busy: fewer
+/// hosts.
+pub(crate) fn keyless(setting: &Setting) -> Result<Vec<Section>> {
+    let minutes = if setting.quick { 5 } else { 15 };
+    let plan = Plan {
+        source: AZURE,
+        hosts: 4,
+        minutes,
+        ..Plan::new(setting.quick)
+    };
+    at_loads(setting, &plan, "inference-keyless", &[0.8])
+}
+
+fn at_loads(setting: &Setting, plan: &Plan, name: &str, loads: &[f64]) -> Result<Vec<Section>> {
+    Trial::with(setting, plan, (name, 0.0), |trial| {
+        let saturation = Saturation::of(plan, &trial.workload.facts);
         let at = |load: &f64| {
             let sending = Sending {
                 speed: saturation.speed(*load),
@@ -60,9 +78,9 @@ pub(crate) fn loads(setting: &Setting) -> Result<Vec<Section>> {
             let runs = trial.rounds(&format!("load-{load}-"), &sending)?;
             Ok((*load, runs))
         };
-        let runs = setting.loads.iter().map(at).collect::<Result<Vec<_>>>()?;
+        let runs = loads.iter().map(at).collect::<Result<Vec<_>>>()?;
         Ok(vec![sections::loads(
-            &plan,
+            plan,
             &trial.workload,
             &saturation,
             &runs,
@@ -76,7 +94,7 @@ const LOAD_OF_KILLED: f64 = 0.8;
 /// Some ways, of which whom sidecars ask is killed in the middle.
 pub(crate) fn killed(setting: &Setting) -> Result<Vec<Section>> {
     let plan = Plan::new(setting.quick).lasting(4);
-    Trial::with(setting, &plan, "inference-killed", |trial| {
+    Trial::with(setting, &plan, ("inference-killed", 0.0), |trial| {
         let saturation = Saturation::of(&plan, &trial.workload.facts);
         let calm = Sending {
             speed: saturation.speed(LOAD_OF_KILLED),
@@ -100,6 +118,39 @@ pub(crate) fn killed(setting: &Setting) -> Result<Vec<Section>> {
     })
 }
 
+/// Of saturation, where it is more than hosts can do.
+const OVERLOAD: f64 = 1.5;
+
+/// Some ways, with more than hosts can do, of which a part is important.
+pub(crate) fn priorities(setting: &Setting) -> Result<Vec<Section>> {
+    let plan = Plan::new(setting.quick).lasting(6);
+    Trial::with(setting, &plan, ("inference-priorities", 0.1), |trial| {
+        let saturation = Saturation::of(&plan, &trial.workload.facts);
+        let all = Sending {
+            speed: saturation.speed(OVERLOAD),
+            deadline: Duration::from_secs(u64::from(plan.patience_s)) / plan.speed_up,
+            most_failed_percent: None,
+            attempts: 1,
+            ..Sending::of(&trial.workload, &Way::OVERLOADED)
+        };
+        let workload = fs::read_to_string(all.file)
+            .with_context(|| format!("reading {}", all.file.display()))?;
+        let important = workload::important(&workload)?;
+        let file = trial.folder.join("important.ndjson");
+        fs::write(&file, important.join("\n") + "\n")
+            .with_context(|| format!("writing {}", file.display()))?;
+        let alone = Sending {
+            file: &file,
+            requests: important.len(),
+            ..all.clone()
+        };
+        let runs = trial.rounds("", &all)?;
+        let beside = trial.rounds("alone-", &alone)?;
+        let section = sections::priorities(&plan, &trial.workload, OVERLOAD, (&beside, &runs))?;
+        Ok(vec![section])
+    })
+}
+
 /// A workload that has been written, and what it is sent through.
 struct Trial<'a> {
     setting: &'a Setting,
@@ -109,14 +160,15 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// In a folder of this name; this share of the sessions is important.
     fn with(
         setting: &Setting,
         plan: &Plan,
-        name: &str,
+        (name, important): (&str, f64),
         measure: impl FnOnce(&Trial<'_>) -> Result<Vec<Section>>,
     ) -> Result<Vec<Section>> {
         let folder = setting.folder.join(name);
-        let workload = Workload::make(setting, plan, &folder)?;
+        let workload = Workload::make(setting, plan, important, &folder)?;
         let trial = Trial {
             setting,
             plan,

@@ -27,6 +27,10 @@ pub enum Part {
     InferenceLoads,
     /// The same, where picker or weir-control is killed in the middle: only where it is named
     InferenceKilled,
+    /// The same with more than the hosts can do, a part of it important: only where it is named
+    InferencePriorities,
+    /// The same with prompts that have nothing in common: only where it is named
+    InferenceKeyless,
 }
 
 impl Part {
@@ -43,11 +47,19 @@ impl Part {
             Self::Inference => inference::measure(setting),
             Self::InferenceLoads => inference::loads(setting),
             Self::InferenceKilled => inference::killed(setting),
+            Self::InferencePriorities => inference::priorities(setting),
+            Self::InferenceKeyless => inference::keyless(setting),
         }
     }
 
     /// Whether it is measured where none is named.
     pub(crate) fn is_usual(self) -> bool {
-        !matches!(self, Self::InferenceLoads | Self::InferenceKilled)
+        !matches!(
+            self,
+            Self::InferenceLoads
+                | Self::InferenceKilled
+                | Self::InferencePriorities
+                | Self::InferenceKeyless
+        )
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crate::bench::inference::records::{Answered, Record};
 use crate::bench::inference::run::Run;
+use crate::bench::inference::workload::IMPORTANT;
+use weir_replay::record::Outcome;
 
 /// Times of one answered request, in seconds of the trace: what the model takes, as if it had not
 /// been sped up, and the rest as it was. Of a request that was tried again, the rest is mostly
@@ -76,6 +78,42 @@ pub(super) fn lost(run: &Run, part: Range<usize>) -> f64 {
     1.0 - good.count() as f64 / part.len() as f64
 }
 
+/// Requests by their priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    All,
+    Important,
+    Others,
+}
+
+impl Class {
+    fn of(self, run: &Run) -> impl Iterator<Item = &Record> {
+        run.records.iter().filter(move |record| match self {
+            Self::All => true,
+            Self::Important => record.priority == IMPORTANT,
+            Self::Others => record.priority != IMPORTANT,
+        })
+    }
+}
+
+/// Times until the first token; what had no answer counts at the deadline.
+pub(super) fn first_tokens(run: &Run, speed_up: u32, class: Class) -> Vec<f64> {
+    let times = |record| Some(Times::of(record, speed_up, run.deadline)?.first_token_s);
+    class.of(run).filter_map(times).collect()
+}
+
+/// Share of these requests that were answered before their deadline, after which nobody waits.
+pub(super) fn answered_in_time(run: &Run, class: Class) -> f64 {
+    let good = class.of(run).filter(|record| record.is_good());
+    good.count() as f64 / class.of(run).count() as f64
+}
+
+/// Share of all requests that were.
+pub(super) fn refused(run: &Run) -> f64 {
+    let shed = |record: &&Record| record.outcome == Outcome::Shed;
+    run.records.iter().filter(shed).count() as f64 / run.records.len() as f64
+}
+
 /// Share of the prompts' tokens that were cached.
 pub(super) fn found<'a>(answered: impl IntoIterator<Item = &'a Answered>) -> f64 {
     let sum = |(hit, all): (u64, u64), a: &Answered| (hit + a.hit_tokens, all + a.prompt_tokens);
@@ -98,8 +136,6 @@ mod tests {
     use super::*;
     use crate::bench::inference::records::{answered, sent};
     use crate::bench::inference::way::Way;
-    use weir_replay::record::Outcome;
-
     #[test]
     fn only_the_model_was_sped_up() {
         let mut record = Record {
@@ -147,6 +183,30 @@ mod tests {
         assert_eq!(first_token(&run, 2, 2..4), Some(4.0));
         assert_eq!(first_token(&run, 2, 3..4), None);
         assert_eq!((lost(&run, 0..2), lost(&run, 2..4)), (0.0, 0.5));
+    }
+
+    #[test]
+    fn who_is_refused_or_left_is_not_answered_in_time() {
+        let of = |priority: &str, outcome| Record {
+            priority: priority.to_owned(),
+            outcome,
+            ..sent(0)
+        };
+        let run = Run {
+            records: vec![
+                of("low", Outcome::Shed),
+                of(IMPORTANT, Outcome::Ok),
+                of("low", Outcome::Ok),
+                of(IMPORTANT, Outcome::Timeout),
+                of("low", Outcome::Timeout),
+            ],
+            ..Run::nothing(Way::Epp)
+        };
+        let in_time = [Class::All, Class::Important, Class::Others]
+            .map(|class| answered_in_time(&run, class));
+        assert_eq!(in_time, [0.4, 0.5, 1.0 / 3.0]);
+        assert_eq!(refused(&run), 0.2);
+        assert_eq!(first_tokens(&run, 2, Class::Important), [0.0, 120.0]);
     }
 
     #[test]

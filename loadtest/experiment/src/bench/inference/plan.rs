@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use crate::bench::epp::MOST_HOSTS;
+use crate::bench::inference::workload::{MOONCAKE, Source};
 
 pub(super) struct Plan {
+    pub(super) source: Source,
     /// As many as the endpoint picker takes without a cluster.
     pub(super) hosts: usize,
     /// Of each host: what weir-llm-host has by default.
@@ -39,11 +41,14 @@ pub(super) struct Plan {
     pub(super) balance_percent: u32,
     /// With more queued requests than this a host gets nothing from Weir.
     pub(super) breaker_queued: u32,
+    /// Where answers have a deadline: whoever asked leaves so long after the request was due, in seconds of the trace.
+    pub(super) patience_s: u32,
 }
 
 impl Plan {
     pub(super) fn new(quick: bool) -> Self {
         let full = Self {
+            source: MOONCAKE,
             hosts: MOST_HOSTS,
             capacity_blocks: 2500,
             prefill_tokens_per_second: 8000,
@@ -59,6 +64,7 @@ impl Plan {
             weights: "0.2s",
             balance_percent: 125,
             breaker_queued: 4,
+            patience_s: 30,
         };
         match quick {
             false => full,

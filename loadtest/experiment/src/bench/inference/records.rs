@@ -11,6 +11,7 @@ use weir_replay::record::Outcome;
 pub(super) struct Record {
     /// Its place in the workload.
     pub(super) index: usize,
+    pub(super) priority: String,
     pub(super) lag_us: u64,
     pub(super) duration_us: u64,
     pub(super) outcome: Outcome,
@@ -53,6 +54,7 @@ pub(super) struct Answered {
 pub(super) fn sent(index: usize) -> Record {
     Record {
         index,
+        priority: "low".to_owned(),
         lag_us: 0,
         duration_us: 0,
         outcome: Outcome::Ok,

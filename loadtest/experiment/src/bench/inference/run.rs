@@ -95,6 +95,7 @@ fn once(
         .args(["run", "--path", "/v1/completions"])
         .args(["--deadline", &format!("{}ms", sending.deadline.as_millis())])
         .args(["--speed", &sending.speed.to_string()])
+        .args(["--max-attempts", &sending.attempts.to_string()])
         .arg("--workload")
         .arg(sending.file)
         .arg("--bodies")
@@ -182,7 +183,11 @@ impl Run {
             counted >= good,
             "the hosts noted {counted} answers, and {good} arrived"
         );
-        hits::check(&self.answered)
+        // What callers left behind may have been read, and found by others.
+        match good == sent || sending.most_failed_percent.is_some() {
+            true => hits::check(&self.answered),
+            false => Ok(()),
+        }
     }
 
     /// Share of a core that both take without requests.

@@ -3,6 +3,7 @@
 
 mod killed;
 mod loads;
+mod priorities;
 mod table;
 mod words;
 
@@ -19,6 +20,7 @@ use crate::bench::inference::workload::Workload;
 use crate::bench::section::{NO_SPREAD, Section};
 pub(super) use killed::killed;
 pub(super) use loads::loads;
+pub(super) use priorities::priorities;
 use table::Column;
 use weir_report::{Spread, quantile};
 

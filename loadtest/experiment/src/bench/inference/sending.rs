@@ -26,6 +26,8 @@ pub(super) struct Sending<'a> {
     pub(super) deadline: Duration,
     /// With more that have no answer in a hundred, something is broken. None where that is what is asked.
     pub(super) most_failed_percent: Option<usize>,
+    /// Of a request, at most: what is refused or breaks is tried again.
+    pub(super) attempts: u32,
     /// Whom sidecars ask is killed (SIGKILL) when half of the requests have come, and not started again.
     pub(super) kills: bool,
 }
@@ -41,6 +43,7 @@ impl<'a> Sending<'a> {
             speed: 1.0,
             deadline: DEADLINE,
             most_failed_percent: Some(1),
+            attempts: 10,
             kills: false,
         }
     }

@@ -95,7 +95,12 @@ impl Stage {
                 let fails_open = way == Way::EppOpen;
                 Box::new(move |node| epp::sidecar(node, hosts, grpc, fails_open))
             }
-            Way::Weir | Way::Prompt | Way::Events | Way::EventsOfEight | Way::Dynamic => {
+            Way::Weir
+            | Way::Prompt
+            | Way::Events
+            | Way::EventsOfEight
+            | Way::Levels
+            | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &started)});
                 let config = control::config(clusters);
                 let control = control::start(&mut processes, &programs.control, &config, folder)?;
@@ -255,6 +260,10 @@ fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
             "block_bytes": plan.block_bytes,
         });
     }
+    if way == Way::Levels {
+        cluster["policy"] = json!({"overload": "dagor"});
+        cluster["dagor"] = levels(plan.speed_up);
+    }
     if way == Way::Dynamic {
         cluster["policy"] = json!({
             "selection": "dynamic",
@@ -263,6 +272,18 @@ fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
         });
     }
     cluster
+}
+
+/// The defaults of `dagor`, sped up.
+fn levels(speed_up: u32) -> Value {
+    let sped_up = |ms: u32| format!("{}ms", ms / speed_up);
+    json!({
+        "target": sped_up(2_000),
+        "settle": sped_up(120_000),
+        "behind": sped_up(6_000),
+        "window": sped_up(1_000),
+        "half_life": sped_up(10_000),
+    })
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub(super) enum Way {
     Events,
     /// The same in eight sidecars.
     EventsOfEight,
+    /// [`Self::Events`] with the overload policy `dagor`.
+    Levels,
     /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
     Dynamic,
 }
@@ -52,6 +54,10 @@ impl Way {
     /// Those that ask somebody who may be gone.
     pub(super) const ASKING: [Self; 4] = [Self::Epp, Self::EppOpen, Self::Prompt, Self::Events];
 
+    /// Those that are sent more than hosts can do.
+    pub(super) const OVERLOADED: [Self; 4] =
+        [Self::LeastRequest, Self::Epp, Self::Events, Self::Levels];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",
@@ -66,6 +72,7 @@ impl Way {
             Self::Prompt => "Weir, keys from bodies",
             Self::Events => "Weir, keys from bodies, told",
             Self::EventsOfEight => "Weir, keys from bodies, told, eight callers",
+            Self::Levels => "Weir, keys from bodies, told, dagor",
             Self::Dynamic => "Weir, dynamic",
         }
     }
@@ -84,6 +91,7 @@ impl Way {
             Self::Prompt => "weir-prompt",
             Self::Events => "weir-events",
             Self::EventsOfEight => "weir-events-of-eight",
+            Self::Levels => "weir-levels",
             Self::Dynamic => "weir-dynamic",
         }
     }
@@ -100,7 +108,7 @@ impl Way {
 
     /// Whether hosts publish what they have.
     pub(super) fn is_told(self) -> bool {
-        matches!(self, Self::Events | Self::EventsOfEight)
+        matches!(self, Self::Events | Self::EventsOfEight | Self::Levels)
     }
 
     /// Sidecars that take turns.

@@ -70,7 +70,7 @@ pub(in crate::bench::inference) fn killed(
         targets,
         notes: [
             "EPP: a sidecar that cannot ask it refuses, which is the default of an InferencePool (failureMode FailClose); \
-             failing open it sends requests to the host with the fewest.",
+             failing open (failure_mode_allow) Envoy can do without it only as long as it has sent it nothing of the body.",
             words::EPP_AND_WEIR[0],
         ]
         .map(str::to_owned)

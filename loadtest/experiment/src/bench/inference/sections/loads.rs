@@ -59,7 +59,10 @@ pub(in crate::bench::inference) fn loads(
     table.header.insert(0, "load".to_owned());
     let all = || loads.iter().flat_map(|(_, runs)| runs);
     Ok(Section {
-        title: "The same prompts on EMULATED hosts of a language model: by load".to_owned(),
+        title: format!(
+            "The same prompts on EMULATED hosts of a language model: by load, {}",
+            plan.source.name
+        ),
         how: format!(
             "EMULATED, MODELLED: {}. Load 1 is the rate at which the tokens that have to be read come as fast as all hosts read \
              them ({} a second each, modelled), if what is cached is found as by one host with an endless cache, {:.1} % of \
@@ -109,13 +112,16 @@ fn first_tokens(run: &Run, speed_up: u32) -> Vec<f64> {
     times.map(|times: Times| times.first_token_s).collect()
 }
 
-/// Of Weir that hosts tell what they have.
+/// Of Weir that hosts tell what they have; but for what EPP has none of.
 fn to_epp(plan: &Plan, load: f64, runs: &[Run]) -> Result<Vec<Target>> {
+    let of = |way, figure: Figure| -> Vec<f64> {
+        let runs = runs.iter().filter(|run| run.way == way);
+        runs.map(|run| figure(run, plan.speed_up)).collect()
+    };
+    let any =
+        |(_, figure, _): &(&str, Figure, Bound)| of(Way::Epp, *figure).iter().all(|f| *f > 0.0);
     let target = |(what, figure, bound): (&str, Figure, Bound)| {
-        let of = |way| -> Vec<f64> {
-            let runs = runs.iter().filter(|run| run.way == way);
-            runs.map(|run| figure(run, plan.speed_up)).collect()
-        };
+        let ratios = Spread::of_ratios(&of(Way::Events, figure), &of(Way::Epp, figure));
         Ok(Target {
             what: format!(
                 "load {}: {what}, of {}, to EPP's",
@@ -123,8 +129,8 @@ fn to_epp(plan: &Plan, load: f64, runs: &[Run]) -> Result<Vec<Target>> {
                 Way::Events.name()
             ),
             bound,
-            got: Spread::of_ratios(&of(Way::Events), &of(Way::Epp)).context(NO_SPREAD)?,
+            got: ratios.context(NO_SPREAD)?,
         })
     };
-    TARGETS.into_iter().map(target).collect()
+    TARGETS.into_iter().filter(any).map(target).collect()
 }

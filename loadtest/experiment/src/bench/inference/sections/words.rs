@@ -23,9 +23,10 @@ pub(super) const EPP_AND_WEIR: [&str; 2] = [
 pub(super) fn trace(plan: &Plan, facts: &Facts) -> String {
     let each = |tokens: u64| tokens as f64 / facts.requests as f64;
     format!(
-        "{} minutes of the Mooncake conversation trace, sped up {} times: {} requests with prompts of {:.0} tokens and answers of \
+        "{} minutes of the {}, sped up {} times: {} requests with prompts of {:.0} tokens and answers of \
          {:.0} in the mean, to {} emulated hosts with real prefix caches of {} blocks and modelled times (loadtest/llm-host)",
         plan.minutes,
+        plan.source.name,
         plan.speed_up,
         facts.requests,
         each(facts.prompt_tokens),
