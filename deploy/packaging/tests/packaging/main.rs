@@ -10,10 +10,12 @@ mod certificate;
 mod chart;
 mod envoy;
 mod envoy_gateway;
+mod guide;
 mod host;
 mod images;
 mod istio;
 mod kubernetes;
+mod language_models;
 mod needs;
 mod patch;
 mod registry;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         images::TESTS,
         istio::TESTS,
         kubernetes::TESTS,
+        language_models::TESTS,
         patch::TESTS,
         release::TESTS,
         release::arm64::TESTS,

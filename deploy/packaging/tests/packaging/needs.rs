@@ -17,8 +17,10 @@ pub(crate) enum Need {
 
 pub(crate) const ENVOY: Need = Need::Variable("WEIR_ENVOY");
 pub(crate) const FILTER: Need = Need::Variable("WEIR_FILTER_WASM");
-/// Of weir-control and weir-governor.
+/// Of weir-control, weir-governor, and what stands beside them in development.
 pub(crate) const PROGRAMS: Need = Need::Variable("WEIR_BIN_DIR");
+/// A client of language models.
+pub(crate) const OPENAI: Need = Need::Variable("WEIR_OPENAI_DIR");
 pub(crate) const CRANE: Need = Need::Variable("WEIR_CRANE");
 pub(crate) const ENVOY_GATEWAY: Need = Need::Variable("WEIR_ENVOY_GATEWAY");
 pub(crate) const KUSTOMIZE: Need = Need::Variable("WEIR_KUSTOMIZE");

@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_packaging::digest;
-use weir_stage::apart::{self, PREPARED};
 
 use self::machine::Machine;
 use crate::Test;
 use crate::envoy;
+use crate::guide;
 use crate::needs::{self, ENVOY, Need, RELEASE, SYSTEMD_ANALYZE};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -68,9 +68,6 @@ pub(crate) const TESTS: &[Test] = &[
 const SUMS: &str = "SHA256SUMS";
 const SIGNATURE: &str = "SHA256SUMS.sig";
 const PROVENANCE: &str = "provenance.json";
-/// Seconds that all of the guide never takes. On a machine with four times as much to do it was three minutes.
-const PATIENCE: &str = "900";
-
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
@@ -334,18 +331,7 @@ fn envoy_takes_the_dynamic_module() {
     assert!(refusal.contains("bogus"), "{refusal}");
 }
 
-/// The blocks for a shell in a section of the guide, one after another.
-fn blocks(guide: &str, section: &str) -> String {
-    let heading = format!("\n## {section}\n");
-    let (_, text) = guide.split_once(&heading).unwrap();
-    let text = text.split("\n## ").next().unwrap();
-    let blocks = text.split("```sh\n").skip(1);
-    blocks
-        .map(|block| block.split("```").next().unwrap())
-        .collect()
-}
-
-/// In a network of its own, so that the guide's ports are free, and nothing of it is left.
+/// With nothing but its files.
 fn the_guide_is_true() {
     let folder = TempDir::new().unwrap();
     let (downloads, programs) = (folder.path().join("downloads"), folder.path().join("bin"));
@@ -355,28 +341,10 @@ fn the_guide_is_true() {
         fs::copy(&file, downloads.join(file.file_name().unwrap())).unwrap();
     }
     symlink(ENVOY.path(), programs.join("envoy")).unwrap();
-    let guide = fs::read_to_string(needs::root().join("deploy/RELEASE.md")).unwrap();
-    let script = blocks(&guide, "Ten minutes");
+    let page = fs::read_to_string(needs::root().join("deploy/RELEASE.md")).unwrap();
+    let script = guide::blocks(&page, "Ten minutes");
     assert!(script.contains("weirctl doctor"), "{script}");
-    let file = folder.path().join("guide.sh");
-    fs::write(&file, format!("{PREPARED}{script}")).unwrap();
-
-    let path = std::env::var("PATH").unwrap();
-    let output = apart::command(PATIENCE)
-        .args(["bash", "-e"])
-        .arg(&file)
-        .env("PATH", format!("{}:{path}", programs.display()))
-        .current_dir(&downloads)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{}\n{said}\n{complaints}",
-        output.status
-    );
+    let said = guide::play(&script, &downloads, &programs);
     for expected in [
         "linux-musl.tar.gz: OK",
         "weirctl ",
@@ -387,7 +355,7 @@ fn the_guide_is_true() {
         "send (known_cached)",
         "every link holds",
     ] {
-        assert!(said.contains(expected), "{expected}:\n{said}\n{complaints}");
+        assert!(said.contains(expected), "{expected}:\n{said}");
     }
     println!("{said}");
 }
