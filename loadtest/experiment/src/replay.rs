@@ -208,14 +208,15 @@ mod tests {
 
     #[test]
     fn served_and_refused_requests_are_read() {
-        let text = "0,500000,0,5000,high,k,,t,ok,200,2,1,a,,hit,250,0,9,0.5\n\
-                    1,1,0,9000,low,k,,t,shed,429,7,7,,,,,,,\n";
+        let text = "0,500000,0,5000,4000,high,k,,t,ok,200,2,1,a,,hit,250,0,9,0.5\n\
+                    1,1,0,9000,800,low,k,,t,shed,429,7,7,,,,,,,\n";
         let records = parse(text).unwrap();
         let served = records[0].served.as_ref().unwrap();
         assert_eq!(
-            (records[0].duration, served.wait, served.hit),
-            (5.0, 0.25, true)
+            (records[0].duration, records[0].attempt, served.wait),
+            (5.0, 4.0, 0.25)
         );
+        assert!(served.hit);
         assert_eq!((records[0].at, &*records[0].key), (0.5, "k"));
         assert_eq!(records[0].outside(), None);
         assert!(records[1].served.is_none());
@@ -226,7 +227,8 @@ mod tests {
     #[test]
     fn a_broken_line_is_named() {
         let error = |line: &str| format!("{:#}", parse(line).unwrap_err());
-        let line = |outcome, wait| format!("0,0,0,5,high,k,,t,{outcome},200,1,0,a,,hit,{wait},,,");
+        let line =
+            |outcome, wait| format!("0,0,0,5,5,high,k,,t,{outcome},200,1,0,a,,hit,{wait},,,");
         for (line, says) in [
             ("0,5".to_owned(), "line 2: line: has 2 fields"),
             (line("ok", "soon"), "line 2: wait_us: \"soon\" is not"),

@@ -131,7 +131,8 @@ fn a_worker_answers_a_whole_workload_and_leaves_when_told() {
     let mut lines = records.lines();
     assert_eq!(lines.next(), Some(weir_replay::record::COLUMNS));
     assert_eq!(lines.clone().count(), 200);
-    assert!(lines.all(|line| line.split(',').count() == 19));
+    let columns = weir_replay::record::COLUMNS.split(',').count();
+    assert!(lines.all(|line| line.split(',').count() == columns));
 
     let pid = worker.child.id().to_string();
     let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();

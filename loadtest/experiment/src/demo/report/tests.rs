@@ -89,9 +89,11 @@ fn records(requests: usize, shed: bool) -> String {
         let cache = ["hit", "hit", "miss"][n % 3];
         let wait = n * 7919 % 900_000;
         let line = match (shed, n % 11) {
-            (true, 0) => format!("5000000,{priority},{key},,t,shed,429,7,7,,,,,,,"),
-            (false, 0) => format!("5000000,{priority},{key},,t,timeout,,2,0,,,,,,,"),
-            _ => format!("{wait},{priority},{key},,t,ok,200,1,0,{host},,{cache},{wait},0,9,0.5"),
+            (true, 0) => format!("5000000,9000,{priority},{key},,t,shed,429,7,7,,,,,,,"),
+            (false, 0) => format!("5000000,9000,{priority},{key},,t,timeout,,2,0,,,,,,,"),
+            _ => format!(
+                "{wait},{wait},{priority},{key},,t,ok,200,1,0,{host},,{cache},{wait},0,9,0.5"
+            ),
         };
         writeln!(text, "{n},{at},0,{line}").unwrap();
     }
@@ -185,7 +187,7 @@ fn what_a_way_does_not_have_is_said_instead_of_an_empty_picture() {
 fn a_run_in_which_nothing_was_served_or_seen_is_told_too() {
     let made = Made::new(&TWO).filled(0, 0);
     assert!(!made.html().contains("NaN"));
-    let line = "0,1,0,5000000,high,k,,t,timeout,,2,0,,,,,,,\n";
+    let line = "0,1,0,5000000,9000,high,k,,t,timeout,,2,0,,,,,,,\n";
     for way in &made.ways {
         made.put(way, REQUESTS, &format!("{COLUMNS}\n{line}"));
     }
