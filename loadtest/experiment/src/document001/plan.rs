@@ -21,7 +21,10 @@ pub(super) const NEWS: Duration = Duration::from_secs(5);
 /// As document 001 has it (section 9.1.2).
 pub(super) const STALLED: u32 = 100;
 
-/// Hosts that do the work are first asked for so many requests a second ...
+/// So much of the machine's cores is in use at the pace at which hosts are asked that do the work: with more, requests
+/// would wait for the machine, which all hosts share, and not for a host.
+const BUSY: f64 = 0.6;
+/// They are first asked for so many requests a second ...
 const CALM: f64 = 30.0;
 /// ... for so long, to see what a request takes.
 const LOOK: Duration = Duration::from_secs(20);
@@ -92,16 +95,16 @@ impl Plan {
         }
     }
 
-    /// What is played before, to find out at which pace hosts that do the work have as much to do as the document's:
-    /// none where they are emulated.
+    /// What is played before, to find out at which pace hosts that do the work keep [`BUSY`] of the cores in use: none
+    /// where they are emulated.
     pub(super) fn calm(&self) -> Option<Self> {
         matches!(self.work, Work::Real(_)).then(|| Self::real(LOOK, CALM))
     }
 
-    /// The same at the pace at which all cores are busy, by how busy they were in the calm.
+    /// The same at that pace, by how busy the cores were in the calm.
     pub(super) fn paced(mut self, busy: f64) -> Self {
         if let Work::Real(feeds) = &mut self.work {
-            let rate = (CALM / busy.max(0.01)).round();
+            let rate = (CALM * BUSY / busy.max(0.01)).round();
             feeds.params.rate = Rate {
                 from: rate,
                 to: rate,
@@ -149,7 +152,7 @@ mod tests {
         };
         let real = || Plan::new(true, false);
         assert_eq!(real().calm().map(rate), Some(CALM));
-        assert_eq!(rate(real().paced(0.4)), CALM / 0.4);
+        assert_eq!(rate(real().paced(0.2)), CALM * 3.0);
         assert!(Plan::emulated(1, 1).calm().is_none());
     }
 }

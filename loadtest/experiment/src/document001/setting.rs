@@ -15,7 +15,7 @@ pub(super) fn header(plan: &Plan, workload: &Workload) -> String {
         ),
         Work::Real(_) => format!(
             "{} with a thread for work: REAL fetches, caches, queues and rules, on cores that all share; \
-             the pace is that at which Baseline, baseline keeps them all busy",
+             the pace is that at which Baseline, baseline has six tenths of them in use",
             plan.hosts
         ),
     };
