@@ -49,6 +49,9 @@ pub struct Args {
     /// Four minutes of the document instead of twenty: rougher figures
     #[arg(long)]
     quick: bool,
+    /// Of a host's cache, where hosts do the work; 128 MB without, which is less than all feeds take
+    #[arg(long, value_name = "BYTES", requires = "real")]
+    cache_bytes: Option<u64>,
     /// Only these runs, as in breaker-dynamic or weir-estimate; repeatable
     #[arg(long, value_name = "NAME")]
     only: Vec<Run>,
@@ -115,6 +118,7 @@ impl Experiment for Document001 {
 
     fn set_up(args: Args, folder: &Path) -> Result<Self> {
         let mut plan = Plan::new(args.real, args.quick);
+        plan.cache_bytes = args.cache_bytes.unwrap_or(plan.cache_bytes);
         if let Some(calm) = plan.calm() {
             let busy = Self::look(args.programs.clone(), calm, &folder.join("calm"));
             plan = plan.paced(busy.context("looking what a request takes")?);
@@ -155,6 +159,9 @@ impl Args {
         let mut command = "cargo xtask document-001".to_owned();
         for (given, flag) in [(self.real, " --real"), (self.quick, " --quick")] {
             command += if given { flag } else { "" };
+        }
+        if let Some(bytes) = self.cache_bytes {
+            command += &format!(" --cache-bytes {bytes}");
         }
         for run in &self.only {
             command += &format!(" --only {}", run.slug());

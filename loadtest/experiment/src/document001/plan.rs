@@ -98,7 +98,10 @@ impl Plan {
     /// What is played before, to find out at which pace hosts that do the work keep [`BUSY`] of the cores in use: none
     /// where they are emulated.
     pub(super) fn calm(&self) -> Option<Self> {
-        matches!(self.work, Work::Real(_)).then(|| Self::real(LOOK, CALM))
+        matches!(self.work, Work::Real(_)).then(|| Self {
+            cache_bytes: self.cache_bytes,
+            ..Self::real(LOOK, CALM)
+        })
     }
 
     /// The same at that pace, by how busy the cores were in the calm.
