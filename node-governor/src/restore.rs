@@ -16,24 +16,24 @@ pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> 
 
 /// The same for who holds the directory.
 pub(crate) fn of(root: &Root, held: &Held) -> Vec<String> {
-    let mut left = Vec::new();
-    let show = |(name, error): (String, std::io::Error)| format!("{name}: {error}");
     // Each whatever became of the others.
-    match shares::restore(root, held) {
-        Ok(errors) => left.extend(errors.into_iter().map(show)),
-        Err(error) => left.push(error.to_string()),
-    }
-    match network::restore(root, held) {
-        Ok(errors) => left.extend(errors.into_iter().map(show)),
-        Err(error) => left.push(error.to_string()),
-    }
-    match resctrl::restore(root, held) {
-        Ok(errors) => left.extend(errors.into_iter().map(show)),
-        Err(error) => left.push(error.to_string()),
-    }
+    let mut left = told(shares::restore(root, held));
+    left.extend(told(network::restore(root, held)));
+    left.extend(told(resctrl::restore(root, held)));
     match apply::restore(root, held) {
         Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
         Err(error) => left.push(error.to_string()),
     }
     left
+}
+
+/// What could not be put back, each with its name, or why nothing could.
+fn told<E: ToString>(tried: Result<Vec<(String, std::io::Error)>, E>) -> Vec<String> {
+    match tried {
+        Ok(errors) => errors
+            .into_iter()
+            .map(|(name, error)| format!("{name}: {error}"))
+            .collect(),
+        Err(error) => vec![error.to_string()],
+    }
 }

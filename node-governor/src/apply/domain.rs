@@ -247,10 +247,9 @@ impl Domain {
         let holds = match self.found.driver {
             Driver::Userspace => {
                 let within = (there.min..=there.max).contains(&wrote.0);
-                let ours = [Some(wrote.0), ours.stood].contains(&there.setspeed);
-                there.governor == USERSPACE && (ours || !within)
+                there.governor == USERSPACE && (ours.is_speed(wrote, there.setspeed) || !within)
             }
-            Driver::Clamp => there.min == there.max && there.max <= wrote.0,
+            Driver::Clamp => is_clamped(wrote, there.min, there.max),
         };
         Ok((!holds).then_some((wrote, there)))
     }
@@ -315,21 +314,21 @@ impl Domain {
 }
 
 impl Ours {
-    /// By the files that are open, for less than half of what it takes to read all settings; where it says no, those
-    /// say why.
+    /// By the files that are open, sooner than by reading all settings; where it says no, those say why.
     fn stands(&self, wrote: Khz) -> bool {
         match &self.handles {
             Handles::Userspace {
                 governor, setspeed, ..
-            } => {
-                let there = get(setspeed);
-                let ours = there.is_some() && [Some(wrote.0), self.stood].contains(&there);
-                ours && shows(governor, USERSPACE)
-            }
+            } => self.is_speed(wrote, get(setspeed)) && shows(governor, USERSPACE),
             Handles::Clamp { min, max, .. } => get(min)
                 .zip(get(max))
-                .is_some_and(|(min, max)| min == max && max <= wrote.0),
+                .is_some_and(|(min, max)| is_clamped(wrote, min, max)),
         }
+    }
+
+    /// Whether `scaling_setspeed` shows what was written, or what stood there then.
+    fn is_speed(&self, wrote: Khz, there: Option<u32>) -> bool {
+        [Some(wrote.0), self.stood].contains(&there)
     }
 
     fn write(&mut self, wanted: Khz) -> io::Result<()> {
@@ -352,4 +351,9 @@ impl Ours {
         self.wrote = Some(wanted);
         Ok(())
     }
+}
+
+/// Whether these limits are what was written. The kernel lowers both where it is hot.
+fn is_clamped(wrote: Khz, min: u32, max: u32) -> bool {
+    min == max && max <= wrote.0
 }
