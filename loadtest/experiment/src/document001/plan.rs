@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use weir_replay::backoff::Backoff;
-use weir_replay::feeds::Rate;
 use weir_sim::document001::Params;
 
 use crate::demo::plan::{Feeds, Plan as Demo};
@@ -24,9 +23,7 @@ pub(super) const STALLED: u32 = 100;
 /// So much of the machine's cores is in use at the pace at which hosts are asked that do the work: with more, requests
 /// would wait for the machine, which all hosts share, and not for a host.
 const BUSY: f64 = 0.6;
-/// They are first asked for so many requests a second ...
-const CALM: f64 = 30.0;
-/// ... for so long, to see what a request takes.
+/// They are first asked for so long at the demonstration's pace, to see what a request takes.
 const LOOK: Duration = Duration::from_secs(20);
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -67,8 +64,8 @@ pub(super) struct Stretch {
 impl Plan {
     pub(super) fn new(real: bool, quick: bool) -> Self {
         match (real, quick) {
-            (true, false) => Self::real(MINUTE, CALM),
-            (true, true) => Self::real(MINUTE / 4, CALM),
+            (true, false) => Self::real(MINUTE),
+            (true, true) => Self::real(MINUTE / 4),
             (false, true) => Self::emulated(2, 2),
             (false, false) => Self::emulated(10, 10),
         }
@@ -100,32 +97,25 @@ impl Plan {
     pub(super) fn calm(&self) -> Option<Self> {
         matches!(self.work, Work::Real(_)).then(|| Self {
             cache_bytes: self.cache_bytes,
-            ..Self::real(LOOK, CALM)
+            ..Self::real(LOOK)
         })
     }
 
     /// The same at that pace, by how busy the cores were in the calm.
     pub(super) fn paced(mut self, busy: f64) -> Self {
         if let Work::Real(feeds) = &mut self.work {
-            let rate = (CALM * BUSY / busy.max(0.01)).round();
-            feeds.params.rate = Rate {
-                from: rate,
-                to: rate,
-            };
+            let rate = &mut feeds.params.rate;
+            rate.from = (rate.from * BUSY / busy.max(0.01)).round();
+            rate.to = rate.from;
         }
         self
     }
 
     /// A mix of projects as in the demonstration with real hosts.
-    fn real(lasts: Duration, rate: f64) -> Self {
+    fn real(lasts: Duration) -> Self {
         let demo = Demo::real(false);
-        let mut feeds = Feeds::small(lasts);
-        feeds.params.rate = Rate {
-            from: rate,
-            to: rate,
-        };
         Self {
-            work: Work::Real(feeds),
+            work: Work::Real(Feeds::small(lasts)),
             callers: 2,
             hosts: demo.hosts,
             cores: demo.cores,
@@ -154,8 +144,8 @@ mod tests {
             Work::Emulated(_) => 0.0,
         };
         let real = || Plan::new(true, false);
-        assert_eq!(real().calm().map(rate), Some(CALM));
-        assert_eq!(rate(real().paced(0.2)), CALM * 3.0);
+        assert_eq!(real().calm().map(rate), Some(30.0));
+        assert_eq!(rate(real().paced(0.2)), 90.0);
         assert!(Plan::emulated(1, 1).calm().is_none());
     }
 }
