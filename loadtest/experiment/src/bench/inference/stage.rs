@@ -161,9 +161,12 @@ impl Stage {
         let asked = self.asked_name;
         let mut killed = None;
         self.processes.run_beside(name, command, |processes| {
+            if killed.is_some() {
+                return Ok(());
+            }
             // A page that is late comes with the next look.
             let now = came(&admins).map_or(0, |now| now - earlier);
-            if killed.is_none() && now >= when {
+            if now >= when {
                 processes.kill(asked)?;
                 killed = Some(now);
             }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use weir_report::{Spread, Table, digits};
 
-use crate::bench::inference::figures::{self, Times, mean};
+use crate::bench::inference::figures::{self, Class, mean};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
 use crate::bench::inference::saturation::Saturation;
@@ -108,8 +108,7 @@ fn columns<'a>(plan: &Plan, workload: &Workload) -> Vec<Column<'a>> {
 }
 
 fn first_tokens(run: &Run, speed_up: u32) -> Vec<f64> {
-    let times = figures::times(run, speed_up).into_iter();
-    times.map(|times: Times| times.first_token_s).collect()
+    figures::first_tokens(run, speed_up, Class::All)
 }
 
 /// Of Weir that hosts tell what they have; but for what EPP has none of.
