@@ -72,6 +72,7 @@ pub struct Metrics {
     kept: Family<OfCluster, Gauge>,
     ignored: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
+    refetched: Family<OfCluster, Gauge<f64, AtomicU64>>,
     known_keys: Family<OfCluster, Gauge>,
     unknown_series: Family<OfCluster, Gauge>,
     level: Family<OfHost, Gauge>,
@@ -191,6 +192,12 @@ impl Metrics {
             "assumed_claims",
             "Keys assumed to be at a host",
             self.assumed.clone(),
+        );
+        r.register(
+            "refetched_ratio",
+            "Of what hosts fetch, the part that they had before, as caches are full or data were replaced; \
+             selection estimate then keeps requests at the first holder of their data for longer",
+            self.refetched.clone(),
         );
         r.register(
             "known_keys",
@@ -485,6 +492,7 @@ impl Metrics {
         ] {
             gauge.clear();
         }
+        self.refetched.clear();
     }
 
     /// Those that are in use now, and no others.
@@ -644,6 +652,9 @@ impl Metrics {
         self.ignored
             .get_or_create(&of_cluster)
             .set(cluster.ignoring().len() as i64);
+        self.refetched
+            .get_or_create(&of_cluster)
+            .set(cluster.costs.refetched());
         self.assumed
             .get_or_create(&of_cluster)
             .set(cluster.holdings.assumed_claims() as i64);

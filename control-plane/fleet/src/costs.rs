@@ -22,6 +22,10 @@ const WORTH_TELLING: f64 = 1.25;
 /// A host counts as slower or faster than the others only by a factor: which keys it gets is no matter of
 /// chance, so smaller differences are rather theirs than its own.
 const SPEED_DIFFERS: f64 = 2.0;
+/// What is fetched again is the mean of so many of the newest fetches; requests that find their data count as one that was not,
+/// so many together, so that it is forgotten where hardly anything is fetched.
+const FETCHES_NEWEST: f64 = 256.0;
+const FOUND_FOR_A_FETCH: f64 = 50.0;
 /// The speed is the mean of so many of the newest requests for keys of known cost, and not known before: the
 /// costs of one key often spread by a factor of 5, and the mean logarithm of 100 such is right to a sixth.
 const SPEED_NEWEST: f64 = 100.0;
@@ -41,6 +45,8 @@ pub struct Costs {
     old: HashMap<KeyHash, Learned>,
     fetch: Mean,
     run: Mean,
+    /// Of what hosts fetch, the part that they had before.
+    refetched: Mean,
     speeds: HashMap<HostId, Speed>,
     /// Of all hosts, the mean logarithm of what a request cost to what it was expected to.
     surprise: Mean,
@@ -58,6 +64,8 @@ struct Learned {
     fetch: Mean,
     run: Mean,
     told: Cost,
+    /// Hosts that have had it, a bit each by their identity: where more than 64 have, some are taken for others.
+    had: u64,
 }
 
 /// Of the newest values.
@@ -111,6 +119,11 @@ impl Costs {
             fetch: mean(self.fetch),
             run: mean(self.run),
         }
+    }
+
+    /// Of what hosts fetch, the part from 0 to 1 that they had before: they have evicted it meanwhile, or it was replaced.
+    pub fn refetched(&self) -> f64 {
+        self.refetched.value
     }
 
     /// What sidecars are to know of a key.
@@ -167,6 +180,9 @@ impl Costs {
         let (all_run, all_fetch) = (self.run, self.fetch);
         let learned = self.learned(spent.key);
         let expected = learned.run;
+        let host = 1 << (spent.host.0 % 64);
+        let again = learned.had & host != 0;
+        learned.had |= host;
         learned.run.add(run, NEWEST);
         if let Some(fetch) = fetch {
             learned.fetch.add(fetch, NEWEST);
@@ -179,6 +195,14 @@ impl Costs {
         let changed = differs(cost.run, told.run) || differs(cost.fetch, told.fetch);
         if changed {
             learned.told = cost;
+        }
+        match fetch {
+            Some(_) => self
+                .refetched
+                .add(f64::from(u8::from(again)), FETCHES_NEWEST),
+            None => self
+                .refetched
+                .add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, FETCHES_NEWEST),
         }
         if expected.count >= 4.0 && expected.value > 0.0 && !spent.run.is_zero() {
             let surprise = (spent.run.as_secs_f64() / expected.value).ln();
@@ -291,6 +315,37 @@ mod tests {
             (30..50).contains(&mean),
             "{mean}: 64 of 1,024, at most ten minutes each"
         );
+    }
+
+    #[test]
+    fn what_a_host_fetches_that_it_had_is_fetched_again_until_all_is_found() {
+        let mut costs = Costs::default();
+        let mut fetch = |key, host| {
+            let fetch = Some(Duration::from_millis(10));
+            costs.learn(
+                &Spent {
+                    fetch,
+                    ..spent(key, host, 10)
+                },
+                NOW,
+            );
+            costs.refetched()
+        };
+        for key in 0..40 {
+            assert_eq!(fetch(key, 1), 0.0, "the first time");
+            assert_eq!(fetch(key, 2), 0.0, "a copy elsewhere");
+        }
+        for key in 0..40 {
+            fetch(key, 1);
+        }
+        let third = fetch(0, 2);
+        assert!((0.3..0.4).contains(&third), "{third}");
+        let all = (0..1000).map(|at| fetch(at % 40, 1)).last();
+        assert!(all.unwrap() > 0.9, "{all:?}");
+        for at in 0..100_000 {
+            costs.learn(&spent(at % 40, 1, 10), NOW);
+        }
+        assert!(costs.refetched() < 0.01, "{}", costs.refetched());
     }
 
     #[test]

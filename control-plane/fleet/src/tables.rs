@@ -55,6 +55,7 @@ pub fn host_table(
         }),
         built_unix_ms: unix_ms,
         sidecars: cluster.proxies,
+        refetched_permille: (cluster.costs.refetched() * 1000.0) as u32,
         zones: zones.into_iter().map(str::to_owned).collect(),
     }
 }

@@ -39,6 +39,7 @@ impl Metrics {
             kept,
             ignored,
             assumed,
+            refetched,
             known_keys,
             unknown_series,
             level,
@@ -76,6 +77,7 @@ impl Metrics {
         fill(polls);
         fill(published);
         fill(built);
+        fill(refetched);
         fill(hosts);
         fill(level);
         fill(requests);

@@ -273,6 +273,7 @@ pub struct Table {
     cache_shards: u32,
     mean_cost: Cost,
     callers: u32,
+    refetched: f64,
     zones: Arc<[String]>,
     /// The place of the caller's among them, counted from 1; 0 where that is not known.
     home: u32,
@@ -300,6 +301,7 @@ impl Table {
             cache_shards,
             mean_cost: Cost::default(),
             callers: 0,
+            refetched: 0.0,
             zones: Arc::default(),
             home: 0,
         })
@@ -333,6 +335,18 @@ impl Table {
     /// How many proxies choose by it, as far as they report; 0 where that is not known.
     pub fn callers(&self) -> u32 {
         self.callers
+    }
+
+    /// The same table, where hosts had this part of what they fetch before, and evicted it.
+    #[must_use]
+    pub fn with_refetched(self, part: f64) -> Self {
+        let refetched = part.clamp(0.0, 1.0);
+        Self { refetched, ..self }
+    }
+
+    /// Of what hosts fetch, the part that they had before; 0 where that is not known.
+    pub fn refetched(&self) -> f64 {
+        self.refetched
     }
 
     /// The same table, with the names of the zones that its hosts are in.

@@ -46,6 +46,7 @@ pub fn decode_host_table(
     };
     let checked = Table::new(policy, hosts, table.cache_shards)?.with_zones(table.zones)?;
     let checked = checked.with_mean_cost(mean).with_callers(table.sidecars);
+    let checked = checked.with_refetched(f64::from(table.refetched_permille) / 1000.0);
     Ok((meta, checked))
 }
 

@@ -4,14 +4,21 @@
 //! work).
 //!
 //! ```text
-//! finish = wait(class) + crossing + (0 where the key is cached, else fetch(key) × (1 + others)) ÷ speed + run(key) ÷ speed
+//! finish = wait(class) + crossing + fetch(key) × fetches ÷ speed + run(key) ÷ speed
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
+//! fetches = 0 at the holder that is named first, rent at others that have the key, else chain + others
 //! others = 2 × jobs that wait ÷ cores
+//! chain  = 1 ÷ (1 - refetched), at most 16
+//! rent   = refetched × chain ÷ 2
 //! crossing = 0 in the caller's zone, else what the policy says ([`crate::Policy::crossing`])
 //! ```
 //! A fetch that a host with the data would not need takes its cores from others, so where jobs wait it counts for
 //! those that it delays too. Without that, each request of an overloaded fleet is done sooner elsewhere, all fetch,
 //! and the fleet does less the more it has to do.
+//! Where caches are full, what is fetched evicts what is wanted again, and that is fetched again and evicts the next:
+//! `refetched` is how often weir-control sees that, and `chain` how many fetches follow from one, as a geometric series has
+//! it. A second copy of a key takes the place of what another host has to fetch, so where another holder can be had it costs
+//! a part of that, its rent: copies that nobody uses are evicted, and each host comes to have keys of its own.
 //! What waits is what the host said last, what was sent since, less what its cores have done meanwhile; and never less
 //! than what is in flight there from here, so that no host gains by what it says more than it would where the fewest
 //! jobs in progress count (`dynamic`). What a
@@ -48,6 +55,11 @@ const SAMPLE: usize = 16;
 /// A host of a language model that writes so many answers, or more, is full; a quarter of those that vLLM writes at a
 /// time by default (`max_num_seqs`). Of hosts that are equal otherwise the emptier one is taken.
 const MANY_ANSWERS: f64 = 64.0;
+/// Fetches that follow from one, at most, and the part of them that a second copy costs. By trial on SIMULATED hosts with
+/// caches for a sixth to all of the keys: a longer chain and a higher rent keep more found there, and where all keys have
+/// room, but are replaced now and then, make requests wait for the first holder in vain.
+const LONGEST_CHAIN: f64 = 16.0;
+const RENT: f64 = 0.5;
 /// Those that all callers together look at. By trial on 14 hosts: 8 callers do best if each sees all, 64 if each
 /// sees 2.
 const LOOKS: usize = 128;
@@ -68,12 +80,14 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     let asked = Asked::new(candidates);
     let salt = rng.next_u64();
     let mut places = Places::new(candidates.limit());
-    let consider = |places: &mut Places, host, has| {
-        if let Some(terms) = asked.terms(host, has) {
+    let consider = |places: &mut Places, host, has, rent| {
+        if let Some(terms) = asked.terms(host, has, rent) {
             places.consider(terms.score(salt));
         }
     };
-    asked.look_at_holders(rng, &mut |host, has| consider(&mut places, host, has));
+    asked.look_at_holders(rng.next_u32(), &mut |host, has, rent| {
+        consider(&mut places, host, has, rent);
+    });
     let usual = asked.usual_merit();
     let Candidates { cluster, clock, .. } = candidates;
     asked.look_at_others(rng, |host| {
@@ -81,7 +95,7 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
             (Some(merit), Some(fullness)) => {
                 places.consider(merit | among_equals(host, fullness, salt));
             }
-            _ => consider(&mut places, host, asked.absent),
+            _ => consider(&mut places, host, asked.absent(), 0.0),
         }
     });
     places.ranked(asked.keys)
@@ -97,14 +111,14 @@ pub(super) fn compared(candidates: &Candidates<'_>, rng: &mut impl Rng) -> Accou
         limit: candidates.limit(),
         ..Account::default()
     };
-    let mut look = |host, has| {
+    let mut consider = |host, has, rent| {
         // What is offered again is no better than it was, and changes nothing.
         if account.terms.iter().all(|terms| terms.host != host) {
-            account.terms.extend(asked.terms(host, has));
+            account.terms.extend(asked.terms(host, has, rent));
         }
     };
-    asked.look_at_holders(rng, &mut look);
-    asked.look_at_others(rng, |host| look(host, asked.absent));
+    asked.look_at_holders(rng.next_u32(), &mut consider);
+    asked.look_at_others(rng, |host| consider(host, asked.absent(), 0.0));
     account
 }
 
@@ -129,7 +143,9 @@ pub(super) fn may_wait<'a>(
             0 => Has::Known,
             keys => Has::Lacks(keys),
         };
-        let next = asked.terms(*next, has).filter(|terms| !terms.avoided)?;
+        let next = asked
+            .terms(*next, has, 0.0)
+            .filter(|terms| !terms.avoided)?;
         if candidates.is_suspect(next.host) {
             return None;
         }
@@ -143,10 +159,17 @@ pub(super) fn may_wait<'a>(
 pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let asked = Asked::new(candidates);
     let prefixes = candidates.prefixes(0);
-    let has = prefixes
-        .of(host)
-        .map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
-    asked.terms(host, has)
+    let first = prefixes
+        .iter()
+        .find(|prefix| candidates.is_eligible(prefix.host));
+    let (has, rent) = match prefixes.of(host) {
+        Some(prefix) => (
+            asked.has(prefix),
+            asked.rent(first.is_some_and(|first| first.host == host)),
+        ),
+        None => (asked.absent(), 0.0),
+    };
+    asked.terms(host, has, rent)
 }
 
 /// What comes before a request at a host.
@@ -168,13 +191,15 @@ struct Asked<'a> {
     serves: Serves,
     /// How many it has.
     keys: u32,
-    /// What a host has that has none of the data.
-    absent: Has,
     /// How much they stand for.
     size: f64,
     /// To fetch a part of 1 of that, and to run.
     fetch_each: f64,
     run: f64,
+    /// Fetches that follow from one.
+    chain: f64,
+    /// Those that the use of a second copy counts for.
+    rent: f64,
     /// What all requests take on average, or prompts to be read.
     mean: f64,
     class: u8,
@@ -187,6 +212,11 @@ impl<'a> Asked<'a> {
         let mean = table.expected_cost();
         let (count, size) = (keys.as_slice().len(), keys.size());
         let serves = table.policy().serves;
+        let refetched = match serves {
+            Serves::Jobs => table.refetched(),
+            Serves::Prompts => 0.0,
+        };
+        let chain = 1.0 / (1.0 - refetched).max(1.0 / LONGEST_CHAIN);
         let (fetch_each, run, mean) = match serves {
             Serves::Jobs => {
                 let cost = cluster.cost(keys);
@@ -203,10 +233,11 @@ impl<'a> Asked<'a> {
             candidates,
             serves,
             keys: count as u32,
-            absent: Has::Lacks(count as u32),
             size: size as f64,
             fetch_each,
             run,
+            chain,
+            rent: refetched * chain * RENT,
             mean,
             class: rank.class(),
         }
@@ -217,9 +248,9 @@ impl<'a> Asked<'a> {
     fn usual_merit(&self) -> Option<Score> {
         let terms = Terms {
             host: 0,
-            has: self.absent,
+            has: self.absent(),
             wait: 0.0,
-            fetch: self.fetch_each * self.size,
+            fetch: self.fetch_each * self.size * self.chain,
             run: self.run,
             crossing: 0.0,
             speed: 1.0,
@@ -227,6 +258,16 @@ impl<'a> Asked<'a> {
             avoided: false,
         };
         (self.serves == Serves::Jobs).then(|| terms.merit())
+    }
+
+    /// What a host has that has none of the data.
+    fn absent(&self) -> Has {
+        Has::Lacks(self.keys)
+    }
+
+    /// How many fetches the use of a holder's copy counts for.
+    fn rent(&self, is_first: bool) -> f64 {
+        if is_first { 0.0 } else { self.rent }
     }
 
     /// Of its data where so much is.
@@ -249,9 +290,9 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// At the host with this table index; none where there is no such host.
+    /// At the host with this table index, for whose copy so many fetches count; none where there is no such host.
     #[inline(always)]
-    fn terms(&self, index: u32, has: Has) -> Option<Terms> {
+    fn terms(&self, index: u32, has: Has, rent: f64) -> Option<Terms> {
         let Candidates {
             cluster,
             table,
@@ -266,14 +307,14 @@ impl<'a> Asked<'a> {
             Serves::Prompts => self.prompts_ahead(index, standing)?,
         };
         let fetch = match has {
-            Has::Lacks(keys) => self.fetch_each * self.lacking(keys) * (1.0 + ahead.delayed),
-            Has::Known | Has::Assumed => 0.0,
+            Has::Lacks(keys) => self.lacking(keys) * (self.chain + ahead.delayed),
+            Has::Known | Has::Assumed => self.size * rent,
         };
         let mut terms = Terms {
             host: index,
             has,
             wait: ahead.wait,
-            fetch,
+            fetch: self.fetch_each * fetch,
             run: self.run,
             crossing: match table.is_elsewhere(host) {
                 true => time(table.policy().crossing),
@@ -348,7 +389,7 @@ impl<'a> Asked<'a> {
 
     /// Names hosts that have the key, or of several keys the first, if they are eligible: some twice, the better known
     /// first.
-    fn look_at_holders(&self, rng: &mut impl Rng, consider: &mut impl FnMut(u32, Has)) {
+    fn look_at_holders(&self, random: u32, consider: &mut impl FnMut(u32, Has, f64)) {
         let candidates = self.candidates;
         let Candidates {
             cluster,
@@ -357,19 +398,21 @@ impl<'a> Asked<'a> {
             now,
             ..
         } = *candidates;
+        let mut first = None;
         let mut offer = |host, has| {
             if candidates.is_eligible(host) {
-                consider(host, has);
+                let rent = self.rent(*first.get_or_insert(host) == host);
+                consider(host, has, rent);
             }
         };
         let [key] = request.keys.as_slice() else {
-            for prefix in candidates.prefixes(rng.next_u32()).iter() {
+            for prefix in candidates.prefixes(random).iter() {
                 offer(prefix.host, self.has(prefix));
             }
             return;
         };
         let sample = sample(table.callers());
-        for holder in cluster.cache.holders(*key, sample, rng.next_u32()) {
+        for holder in cluster.cache.holders(*key, sample, random) {
             if let Some(host) = table.index_of(holder.host) {
                 let has = match holder.assumed {
                     true => Has::Assumed,

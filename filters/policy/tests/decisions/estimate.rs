@@ -76,6 +76,34 @@ fn a_host_with_the_data_is_taken_unless_waiting_there_costs_more_than_the_fetch(
 }
 
 #[test]
+fn where_caches_are_full_a_fetch_counts_for_those_that_follow_and_a_second_copy_for_a_part() {
+    // The host with the data, one core for each job there, is busy for 0.5 s and more; a fetch takes 0.4 s.
+    let at = |refetched, waits, holders: &[usize]| {
+        let mut cluster = cluster(vec![told(0, 4, [0, waits]), told(1, 0, [0, 0])]);
+        let hosts: Vec<_> = holders.iter().map(|holder| id(*holder)).collect();
+        let (ends, places) = (hosts.len() as u32, 0..hosts.len() as u32);
+        let places = places.map(|place| place * 2).collect();
+        let shard = CacheShard::new(0, 1, hosts, vec![key(1).0], vec![ends], places).unwrap();
+        cluster.set_cache_shard(0, shard.with_costs(&[400_000], &[1_000_000]).unwrap());
+        let table = cluster.table().unwrap().clone().with_refetched(refetched);
+        cluster.set_table(table, NOW, NOW);
+        first(&cluster, &of_class(16)).0
+    };
+    let (busy, idle) = (id(0), id(1));
+    // 0.525 s of wait, against one fetch, two (0.8 s), and 16 (6.4 s).
+    assert_eq!(at(0.0, 100, &[0]), idle);
+    assert_eq!(at(0.5, 100, &[0]), busy);
+    assert_eq!(at(0.5, 1300, &[0]), idle);
+    assert_eq!(at(1.0, 20_000, &[0]), busy);
+    assert_eq!(at(1.0, 25_000, &[0]), idle, "16 at most");
+    // A second copy costs a half of half of two fetches, 0.2 s, and nothing where all is found.
+    assert_eq!(at(0.0, 100, &[0, 1]), idle);
+    assert_eq!(at(0.5, 100, &[0, 1]), idle);
+    assert_eq!(at(0.8, 100, &[0, 1]), busy, "0.8 s");
+    assert_eq!(at(0.8, 100, &[1, 0]), idle, "it is the first");
+}
+
+#[test]
 fn where_jobs_wait_everywhere_a_fetch_counts_for_those_too_that_it_delays() {
     // Jobs of 2 s wait at hosts of four cores.
     let waiting = |number, jobs: u32| {

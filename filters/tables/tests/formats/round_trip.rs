@@ -217,9 +217,9 @@ fn encode_host(host: &Host) -> v1::Host {
 /// Any table that is sound.
 pub(crate) fn host_tables() -> impl Strategy<Value = v1::HostTable> {
     let meta = any::<(u64, u64)>();
-    let rest = (0u32..=11, any::<(u32, u32, u32)>());
+    let rest = (0u32..=11, any::<(u32, u32, u32, u32)>());
     (policies(), hosts(), meta, rest).prop_map(|(policy, hosts, (epoch, version), rest)| {
-        let (shards, (fetch_us, run_us, sidecars)) = rest;
+        let (shards, (fetch_us, run_us, sidecars, refetched_permille)) = rest;
         v1::HostTable {
             cluster: CLUSTER.into(),
             epoch,
@@ -231,6 +231,7 @@ pub(crate) fn host_tables() -> impl Strategy<Value = v1::HostTable> {
             built_unix_ms: BUILT_UNIX_MS,
             sidecars,
             zones: zones(),
+            refetched_permille,
         }
     })
 }
@@ -239,7 +240,7 @@ proptest! {
     #[test]
     fn a_host_table_is_read_as_it_was_written(
         policy in policies(), hosts in hosts(), shards in 0u32..=11, epoch: u64, version: u64,
-        fetch_us: u32, run_us: u32, sidecars: u32,
+        fetch_us: u32, run_us: u32, sidecars: u32, refetched_permille: u32,
     ) {
         let cache_shards = 1 << shards >> 1;
         let message = v1::HostTable {
@@ -253,6 +254,7 @@ proptest! {
             built_unix_ms: BUILT_UNIX_MS,
             sidecars,
             zones: zones(),
+            refetched_permille,
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });
@@ -262,6 +264,7 @@ proptest! {
         let micros = |us: u32| Duration::from_micros(us.into());
         let mean = Cost { fetch: micros(fetch_us), run: micros(run_us) };
         prop_assert_eq!((table.mean_cost(), table.callers()), (mean, sidecars));
+        prop_assert_eq!(table.refetched(), f64::from(refetched_permille.min(1000)) / 1000.0);
     }
 
     #[test]

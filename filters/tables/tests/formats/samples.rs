@@ -70,6 +70,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         built_unix_ms: 1_699_999_990_000,
         sidecars: 8,
         zones: vec!["eu-1a".into(), "eu-1b".into()],
+        refetched_permille: 250,
     }
 }
 

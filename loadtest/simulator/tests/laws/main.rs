@@ -9,6 +9,7 @@ mod cell;
 mod conservation;
 mod determinism;
 mod fleet;
+mod full_caches;
 mod node;
 mod overload;
 mod prompts;

@@ -149,14 +149,23 @@ fn in_overload_steady_levels_keep_goodput_and_lose_nothing_important() {
     }
 }
 
+/// Of one seed it is within a hundredth of 0.8, of whatever selection.
 #[test]
 fn in_overload_credits_that_are_waited_for_keep_goodput_and_lose_nothing_important() {
     for selection in [Selection::Estimate, Selection::Dynamic] {
-        let held = played(&twice(), "breakwater", selection);
-        assert_eq!(held.success()[0], 1.0);
-        assert!(held.goodput() > 0.8, "{}", held.goodput());
-        let unheld = played(&twice(), "breakwater-unheld", selection).goodput();
-        assert!(held.goodput() > unheld, "{unheld}");
+        let [held, unheld] = ["breakwater", "breakwater-unheld"].map(|way| {
+            let seeds = (1..=8).map(|seed| Scenario {
+                seed,
+                ..small(way, selection)
+            });
+            seeds
+                .map(|scenario| play(&twice(), &scenario).unwrap())
+                .collect::<Vec<_>>()
+        });
+        let goodput = |all: &[Figures]| all.iter().map(Figures::goodput).sum::<f64>() / 8.0;
+        assert!(held.iter().all(|figures| figures.success()[0] == 1.0));
+        assert!(goodput(&held) > 0.8, "{}", goodput(&held));
+        assert!(goodput(&held) > goodput(&unheld), "{}", goodput(&unheld));
     }
 }
 
