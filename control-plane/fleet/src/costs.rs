@@ -26,6 +26,9 @@ const SPEED_DIFFERS: f64 = 2.0;
 /// so many together, so that it is forgotten where hardly anything is fetched.
 const FETCHES_NEWEST: f64 = 256.0;
 const FOUND_FOR_A_FETCH: f64 = 50.0;
+/// Hosts that have had a key are a bit each, by their identity. Where more of the 64 are set a host of a large fleet that
+/// fetches it for the first time would too often be taken for another, and its fetch says nothing.
+const MOST_HAD: u32 = 32;
 /// The speed is the mean of so many of the newest requests for keys of known cost, and not known before: the
 /// costs of one key often spread by a factor of 5, and the mean logarithm of 100 such is right to a sixth.
 const SPEED_NEWEST: f64 = 100.0;
@@ -64,8 +67,17 @@ struct Learned {
     fetch: Mean,
     run: Mean,
     told: Cost,
-    /// Hosts that have had it, a bit each by their identity: where more than 64 have, some are taken for others.
+    /// Hosts that have had it, by the last bits of their identities.
     had: u64,
+}
+
+impl Learned {
+    /// The host has it from now on. Whether it had it before; none where too many have to know.
+    fn had(&mut self, host: HostId) -> Option<bool> {
+        let (had, bit) = (self.had, 1 << (host.0 % 64));
+        self.had |= bit;
+        (had.count_ones() <= MOST_HAD).then_some(had & bit != 0)
+    }
 }
 
 /// Of the newest values.
@@ -180,9 +192,7 @@ impl Costs {
         let (all_run, all_fetch) = (self.run, self.fetch);
         let learned = self.learned(spent.key);
         let expected = learned.run;
-        let host = 1 << (spent.host.0 % 64);
-        let again = learned.had & host != 0;
-        learned.had |= host;
+        let again = learned.had(spent.host);
         learned.run.add(run, NEWEST);
         if let Some(fetch) = fetch {
             learned.fetch.add(fetch, NEWEST);
@@ -196,13 +206,11 @@ impl Costs {
         if changed {
             learned.told = cost;
         }
-        match fetch {
-            Some(_) => self
-                .refetched
-                .add(f64::from(u8::from(again)), FETCHES_NEWEST),
-            None => self
-                .refetched
-                .add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, FETCHES_NEWEST),
+        let refetched = &mut self.refetched;
+        match (fetch, again) {
+            (Some(_), Some(again)) => refetched.add(f64::from(u8::from(again)), FETCHES_NEWEST),
+            (Some(_), None) => {}
+            (None, _) => refetched.add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, FETCHES_NEWEST),
         }
         if expected.count >= 4.0 && expected.value > 0.0 && !spent.run.is_zero() {
             let surprise = (spent.run.as_secs_f64() / expected.value).ln();
@@ -346,6 +354,22 @@ mod tests {
             costs.learn(&spent(at % 40, 1, 10), NOW);
         }
         assert!(costs.refetched() < 0.01, "{}", costs.refetched());
+    }
+
+    #[test]
+    fn hosts_of_a_large_fleet_that_fetch_a_key_once_each_are_not_taken_for_each_other() {
+        let mut costs = Costs::default();
+        for host in 0..200 {
+            let fetch = Some(Duration::from_millis(10));
+            costs.learn(
+                &Spent {
+                    fetch,
+                    ..spent(1, host, 10)
+                },
+                NOW,
+            );
+        }
+        assert_eq!(costs.refetched(), 0.0);
     }
 
     #[test]
