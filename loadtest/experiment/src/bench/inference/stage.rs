@@ -100,6 +100,7 @@ impl Stage {
             | Way::Events
             | Way::EventsOfEight
             | Way::Levels
+            | Way::ShortLevels
             | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &started)});
                 let config = control::config(clusters);
@@ -263,9 +264,9 @@ fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
             "block_bytes": plan.block_bytes,
         });
     }
-    if way == Way::Levels {
+    if let Some(wait) = way.wait() {
         cluster["policy"] = json!({"overload": "dagor"});
-        cluster["dagor"] = levels(plan.speed_up);
+        cluster["dagor"] = levels(wait, plan.speed_up);
     }
     if way == Way::Dynamic {
         cluster["policy"] = json!({
@@ -277,11 +278,11 @@ fn cluster(plan: &Plan, way: Way, started: &Started) -> Value {
     cluster
 }
 
-/// The defaults of `dagor`, sped up.
-fn levels(speed_up: u32) -> Value {
+/// The defaults of `dagor` with this target, sped up.
+fn levels(target: u32, speed_up: u32) -> Value {
     let sped_up = |ms: u32| format!("{}ms", ms / speed_up);
     json!({
-        "target": sped_up(2_000),
+        "target": sped_up(target),
         "settle": sped_up(120_000),
         "behind": sped_up(6_000),
         "window": sped_up(1_000),

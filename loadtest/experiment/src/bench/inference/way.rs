@@ -28,6 +28,8 @@ pub(super) enum Way {
     EventsOfEight,
     /// [`Self::Events`] with the overload policy `dagor`.
     Levels,
+    /// The same with levels that head for a shorter wait.
+    ShortLevels,
     /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
     Dynamic,
 }
@@ -55,8 +57,13 @@ impl Way {
     pub(super) const ASKING: [Self; 4] = [Self::Epp, Self::EppOpen, Self::Prompt, Self::Events];
 
     /// Those that are sent more than hosts can do.
-    pub(super) const OVERLOADED: [Self; 4] =
-        [Self::LeastRequest, Self::Epp, Self::Events, Self::Levels];
+    pub(super) const OVERLOADED: [Self; 5] = [
+        Self::LeastRequest,
+        Self::Epp,
+        Self::Events,
+        Self::Levels,
+        Self::ShortLevels,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -73,6 +80,7 @@ impl Way {
             Self::Events => "Weir, keys from bodies, told",
             Self::EventsOfEight => "Weir, keys from bodies, told, eight callers",
             Self::Levels => "Weir, keys from bodies, told, dagor",
+            Self::ShortLevels => "Weir, keys from bodies, told, dagor, target 500 ms",
             Self::Dynamic => "Weir, dynamic",
         }
     }
@@ -92,6 +100,7 @@ impl Way {
             Self::Events => "weir-events",
             Self::EventsOfEight => "weir-events-of-eight",
             Self::Levels => "weir-levels",
+            Self::ShortLevels => "weir-short-levels",
             Self::Dynamic => "weir-dynamic",
         }
     }
@@ -108,7 +117,17 @@ impl Way {
 
     /// Whether hosts publish what they have.
     pub(super) fn is_told(self) -> bool {
-        matches!(self, Self::Events | Self::EventsOfEight | Self::Levels)
+        matches!(self, Self::Events | Self::EventsOfEight) || self.wait().is_some()
+    }
+
+    /// The wait that levels head for, in milliseconds of the trace; none where there are none.
+    pub(super) fn wait(self) -> Option<u32> {
+        match self {
+            // weir-control's default.
+            Self::Levels => Some(2000),
+            Self::ShortLevels => Some(500),
+            _ => None,
+        }
     }
 
     /// Sidecars that take turns.
