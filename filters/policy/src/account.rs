@@ -67,7 +67,7 @@ pub struct Terms {
     pub has: Has,
     /// Until the request would have a core; 0 while one is idle.
     pub wait: f64,
-    /// To fetch what is not there, with what that delays others.
+    /// To fetch what is not there, with what that delays others and has them fetch again; of a second copy, a part of that.
     pub fetch: f64,
     /// To run.
     pub run: f64,

@@ -388,7 +388,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Names hosts that have the key, or of several keys the first, if they are eligible: some twice, the better known
-    /// first.
+    /// first. Beside each how many fetches the use of its copy counts for.
     fn look_at_holders(&self, random: u32, consider: &mut impl FnMut(u32, Has, f64)) {
         let candidates = self.candidates;
         let Candidates {
