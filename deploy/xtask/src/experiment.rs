@@ -18,13 +18,14 @@ use crate::workspace::Workspace;
 const PACKAGE: &str = "weir-experiment";
 const DEBUG: &str = "--debug";
 /// Parts of the bench that measure beside the inference gateway's picker.
-const EPP: [&str; 6] = [
+const EPP: [&str; 7] = [
     "request",
     "inference",
     "inference-loads",
     "inference-killed",
     "inference-priorities",
     "inference-keyless",
+    "inference-callers",
 ];
 /// Programs by flag and package.
 const CONTROL: (&str, &str) = ("control", "weir-control");

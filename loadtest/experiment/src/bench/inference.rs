@@ -32,7 +32,7 @@ use anyhow::{Context, Result};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
 use crate::bench::inference::saturation::Saturation;
-use crate::bench::inference::sending::Sending;
+use crate::bench::inference::sending::{DEADLINE, Sending};
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::{AZURE, Workload};
 use crate::bench::section::Section;
@@ -64,6 +64,21 @@ pub(crate) fn keyless(setting: &Setting) -> Result<Vec<Section>> {
         ..Plan::new(setting.quick)
     };
     at_loads(setting, &plan, "inference-keyless", &[0.8])
+}
+
+/// One caller and eight, some ways.
+pub(crate) fn callers(setting: &Setting) -> Result<Vec<Section>> {
+    let hurried = Plan::new(setting.quick).lasting(5);
+    let deadline = DEADLINE * hurried.speed_up;
+    let plan = hurried.unhurried();
+    Trial::with(setting, &plan, ("inference-callers", 0.0), |trial| {
+        let sending = Sending {
+            deadline,
+            ..Sending::of(&trial.workload, &Way::CALLERS)
+        };
+        let runs = trial.rounds("", &sending)?;
+        Ok(vec![sections::callers(&plan, &trial.workload, &runs)?])
+    })
 }
 
 fn at_loads(setting: &Setting, plan: &Plan, name: &str, loads: &[f64]) -> Result<Vec<Section>> {

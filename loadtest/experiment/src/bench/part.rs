@@ -31,6 +31,8 @@ pub enum Part {
     InferencePriorities,
     /// The same with prompts that have nothing in common: only where it is named
     InferenceKeyless,
+    /// One caller and eight in the trace's own time, ten minutes: only where it is named
+    InferenceCallers,
 }
 
 impl Part {
@@ -49,6 +51,7 @@ impl Part {
             Self::InferenceKilled => inference::killed(setting),
             Self::InferencePriorities => inference::priorities(setting),
             Self::InferenceKeyless => inference::keyless(setting),
+            Self::InferenceCallers => inference::callers(setting),
         }
     }
 
@@ -60,6 +63,7 @@ impl Part {
                 | Self::InferenceKilled
                 | Self::InferencePriorities
                 | Self::InferenceKeyless
+                | Self::InferenceCallers
         )
     }
 }

@@ -77,6 +77,18 @@ impl Plan {
         }
     }
 
+    /// The same in the trace's own time, with each program's default for what is sped up otherwise.
+    pub(super) fn unhurried(self) -> Self {
+        Self {
+            speed_up: 1,
+            weir_poll: "1s",
+            epp_poll: "50ms",
+            blackout: "10s",
+            weights: "1s",
+            ..self
+        }
+    }
+
     /// The same with at most so many minutes.
     pub(super) fn lasting(mut self, minutes: u64) -> Self {
         self.minutes = self.minutes.min(minutes);

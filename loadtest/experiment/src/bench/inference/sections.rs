@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables.
 
+mod callers;
 mod killed;
 mod loads;
 mod priorities;
@@ -18,6 +19,7 @@ use crate::bench::inference::run::Run;
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::{NO_SPREAD, Section};
+pub(super) use callers::callers;
 pub(super) use killed::killed;
 pub(super) use loads::loads;
 pub(super) use priorities::priorities;

@@ -53,6 +53,14 @@ impl Way {
     /// Those that are compared at several loads.
     pub(super) const LOADS: [Self; 4] = [Self::LeastRequest, Self::Epp, Self::Prompt, Self::Events];
 
+    /// One caller and eight.
+    pub(super) const CALLERS: [Self; 4] = [
+        Self::Epp,
+        Self::EppOfEight,
+        Self::Events,
+        Self::EventsOfEight,
+    ];
+
     /// Those that ask somebody who may be gone.
     pub(super) const ASKING: [Self; 4] = [Self::Epp, Self::EppOpen, Self::Prompt, Self::Events];
 
