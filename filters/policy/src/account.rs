@@ -11,16 +11,13 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::key::split_mix;
-use crate::ranked::MAX_RANKED;
+pub(crate) use crate::places::{Places, Score};
 use crate::selection::Candidates;
-use crate::table::MAX_HOSTS;
 use crate::{Cluster, Decision, Outcome, Ranked, Reason, Request, Selection};
 
-/// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
-/// is, then chance, and the host. All in one number (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness,
-/// so that callers who know the same do not all take the same host.
-pub(crate) type Score = u64;
-
+// Of a score: hosts to be avoided last, then the finish, then where the key is, then how full the host is, then chance,
+// and the host (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness, so that callers who know the same do not all
+// take the same host.
 const AVOID: Score = 1 << 63;
 const FINISH_AT: u32 = 32;
 const MAX_FINISH: Score = (1 << 31) - 1;
@@ -30,11 +27,6 @@ const STATUS_AT: u32 = 30;
 const FULLNESS_AT: u32 = 26;
 const MAX_FULLNESS: Score = (1 << 4) - 1;
 const CHANCE_AT: u32 = 16;
-const HOST: Score = (1 << 16) - 1;
-/// Worse than every host.
-const NOBODY: Score = Score::MAX;
-
-const _: () = assert!((MAX_HOSTS as Score) < HOST);
 
 /// What of a request's data is at a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,59 +105,16 @@ pub(crate) fn fullness(fullness: f64) -> Score {
     ((fullness * MAX_FULLNESS as f64) as Score).min(MAX_FULLNESS) << FULLNESS_AT
 }
 
-/// The best hosts so far, in order.
-#[derive(Debug)]
-pub(crate) struct Places {
-    /// How many are to be named.
-    limit: usize,
-    scores: [Score; MAX_RANKED],
-    /// Of the last place.
-    worst: Score,
-}
-
 impl Places {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            scores: [NOBODY; MAX_RANKED],
-            worst: NOBODY,
-        }
-    }
-
-    /// Considers a host. One that is among them already is no better the second time, and keeps its place.
-    #[inline]
-    pub(crate) fn consider(&mut self, score: Score) {
-        if score < self.worst && !self.has(score & HOST) {
-            self.place(score);
-        }
-    }
-
-    fn has(&self, host: Score) -> bool {
-        // Nobody has the number of no host.
-        let named = |score: &Score| *score & HOST == host;
-        self.scores.iter().take(self.limit).any(named)
-    }
-
-    fn place(&mut self, score: Score) {
-        let mut moved = score;
-        for place in self.scores.iter_mut().take(self.limit) {
-            (*place, moved) = (moved.min(*place), moved.max(*place));
-            self.worst = *place;
-        }
-    }
-
     /// The hosts for a request with so many keys.
     pub(crate) fn ranked(&self, keys: u32) -> (Ranked, Reason) {
-        let named = self.scores.iter().take_while(|score| **score != NOBODY);
-        let ranked = Ranked::of(named.map(|score| (score & HOST) as u32));
-        let [first, ..] = self.scores;
-        let reason = match (keys, first >> STATUS_AT & 3) {
+        let reason = match (keys, self.first() >> STATUS_AT & 3) {
             (0, _) => Reason::NoKey,
             (_, 0) => Reason::KnownCached,
             (_, 1) => Reason::AssumedCached,
             _ => Reason::NotCached,
         };
-        (ranked, reason)
+        (self.hosts(), reason)
     }
 }
 

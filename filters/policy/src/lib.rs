@@ -47,6 +47,7 @@ mod level;
 mod occupancy;
 mod outlook;
 pub mod overload;
+mod places;
 mod prefix;
 mod ranked;
 mod room;

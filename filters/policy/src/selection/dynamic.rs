@@ -14,30 +14,23 @@ use rand::Rng;
 
 use super::Candidates;
 use crate::key::{scale, split_mix, upper};
-use crate::ranked::MAX_RANKED;
-use crate::table::MAX_HOSTS;
+use crate::places::{Places, Score};
 use crate::{KeyHash, MAX_KEYS, Ranked, Reason};
 
 /// Hosts looked at among a key's holders, and among the others. Fleets up to this size are seen whole;
 /// beyond, the least loaded of 16 is in the best 6 % on average.
 const SAMPLE: usize = 16;
 
-/// Smaller is better: suspects last, then cache status, then jobs in progress, then chance, and the host. All in
-/// one number (1, 8, 20, 19 and 16 bits), because to compare is most of a decision's work.
-type Score = u64;
-
+// Of a score: suspects last, then cache status, then jobs in progress, then chance, and the host (1, 8, 20, 19 and 16
+// bits). All in one number, because to compare is most of a decision's work.
 const SUSPECT: Score = 1 << 63;
 const STATUS_AT: u32 = 55;
 const STATUS: Score = 0xff << STATUS_AT;
 const IN_PROGRESS_AT: u32 = 35;
 const MAX_IN_PROGRESS: u32 = (1 << 20) - 1;
 const CHANCE: Score = ((1 << 19) - 1) << 16;
-const HOST: Score = (1 << 16) - 1;
-/// Worse than every host.
-const NOBODY: Score = Score::MAX;
 
-const _: () =
-    assert!((MAX_HOSTS as Score) < HOST && 2 * (MAX_KEYS as Score) <= STATUS >> STATUS_AT);
+const _: () = assert!(2 * (MAX_KEYS as Score) <= STATUS >> STATUS_AT);
 
 /// How many keys a host lacks, twice, and one more where some are only assumed; in its place in a score.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,10 +124,7 @@ pub(super) fn least_in_progress(
 struct Best<'a> {
     candidates: &'a Candidates<'a>,
     salt: u64,
-    limit: usize,
-    scores: [Score; MAX_RANKED],
-    /// What a host has to be better than.
-    worst: Score,
+    places: Places,
 }
 
 impl<'a> Best<'a> {
@@ -142,9 +132,7 @@ impl<'a> Best<'a> {
         Self {
             candidates,
             salt,
-            limit: candidates.limit(),
-            scores: [NOBODY; MAX_RANKED],
-            worst: NOBODY,
+            places: Places::new(candidates.limit()),
         }
     }
 
@@ -157,45 +145,23 @@ impl<'a> Best<'a> {
 
     /// Considers an eligible host.
     fn consider(&mut self, host: u32, status: Status) {
-        let score = self.score(host, status);
-        // Most hosts of a sample end here.
-        if score < self.worst {
-            self.insert(score);
-        }
-    }
-
-    fn score(&self, host: u32, status: Status) -> Score {
-        let Some(standing) = self.candidates.cluster.feedback.standing(host) else {
-            return NOBODY;
-        };
-        let clock = self.candidates.clock;
-        // A function of the host, so that a host offered twice scores the same.
-        let chance = split_mix(&mut (self.salt ^ u64::from(host)));
-        pack(
-            standing.is_suspect(clock),
-            status,
-            standing.in_progress(clock),
-            chance,
-            host,
-        )
-    }
-
-    fn insert(&mut self, score: Score) {
-        let is_named = |named, known: &Score| named | ((known ^ score) & HOST == 0);
-        if self.scores.iter().fold(false, is_named) {
-            // Drawn twice, or offered with a better status before: holders come first.
-            return;
-        }
-        let mut moved = score;
-        for place in self.scores.iter_mut().take(self.limit) {
-            (*place, moved) = (moved.min(*place), moved.max(*place));
-            self.worst = *place;
+        if let Some(standing) = self.candidates.cluster.feedback.standing(host) {
+            let clock = self.candidates.clock;
+            // A function of the host, so that a host offered twice scores the same.
+            let chance = split_mix(&mut (self.salt ^ u64::from(host)));
+            self.places.consider(pack(
+                standing.is_suspect(clock),
+                status,
+                standing.in_progress(clock),
+                chance,
+                host,
+            ));
         }
     }
 
     /// As many holders as hosts are to be named, none of them suspect.
     fn is_settled(&self) -> bool {
-        self.worst < SUSPECT
+        self.places.worst() < SUSPECT
     }
 
     /// Considers the eligible hosts as hosts without a key: all of them, or a sample.
@@ -222,16 +188,11 @@ impl<'a> Best<'a> {
     }
 
     fn first_status(&self) -> Status {
-        let [first, ..] = self.scores;
-        Status(first & STATUS)
+        Status(self.places.first() & STATUS)
     }
 
     fn ranked(&self) -> Ranked {
-        let mut ranked = Ranked::default();
-        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
-            ranked.push((score & HOST) as u32);
-        }
-        ranked
+        self.places.hosts()
     }
 }
 
@@ -246,6 +207,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::places::HOST;
+    use crate::table::MAX_HOSTS;
 
     fn parts() -> impl Strategy<Value = (bool, u64, u32, u64, u32)> {
         let in_progress = prop_oneof![0u32..4, MAX_IN_PROGRESS - 1..=MAX_IN_PROGRESS];
@@ -262,7 +225,7 @@ mod tests {
                 pack(suspect, Status(status << STATUS_AT), in_progress, chance << 16, host)
             };
             prop_assert_eq!(score(a).cmp(&score(b)), a.cmp(&b));
-            prop_assert!(score(a) < NOBODY);
+            prop_assert!(score(a) < Score::MAX);
             prop_assert_eq!(score(a) & HOST, u64::from(a.4));
         }
     }
