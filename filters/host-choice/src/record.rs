@@ -10,6 +10,7 @@ use weir_tables::{encode_load, v1};
 
 use crate::disposition::SHED;
 use crate::orca::Spent;
+use crate::rank_counts::RankCounts;
 use crate::watch::{End, Watch};
 
 /// Hosts that are counted for; of more at a time nobody is counted for.
@@ -39,7 +40,7 @@ pub enum Ending {
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     hosts: BTreeMap<HostId, HostCounters>,
-    offered: BTreeMap<Rank, u64>,
+    offered: RankCounts,
     shed: u64,
     /// What the newest answers cost, oldest first, each with its time.
     spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
@@ -72,12 +73,12 @@ struct HostCounters {
 impl Counters {
     /// A request asked for a host.
     pub fn offered(&mut self, rank: Rank) {
-        *self.offered.entry(rank).or_default() += 1;
+        self.offered.count(rank);
     }
 
     /// Requests so far.
     pub fn requests(&self) -> u64 {
-        self.offered.values().sum()
+        self.offered.sum()
     }
 
     /// It was answered 429.
@@ -198,14 +199,9 @@ impl Counters {
         for id in self.hosts.keys() {
             self.since_ms.entry(*id).or_insert(now_ms);
         }
-        let ranks = |counts: &BTreeMap<Rank, u64>| {
-            counts
-                .iter()
-                .map(|(rank, count)| v1::RankCount {
-                    rank: rank.number().into(),
-                    count: *count,
-                })
-                .collect()
+        let rank = |(rank, count): (Rank, u64)| v1::RankCount {
+            rank: rank.number().into(),
+            count,
         };
         let hosts = self.hosts.iter().map(|(id, counters)| v1::HostRecord {
             address: counters.address.clone(),
@@ -216,7 +212,9 @@ impl Counters {
             server_error: counters.server_error,
             no_answer: counters.no_answer,
             load: counters.load.as_ref().map(|load| encode_load(load, now)),
-            admitted: ranks(&counters.admitted),
+            admitted: (counters.admitted.iter())
+                .map(|(of, count)| rank((*of, *count)))
+                .collect(),
             unconnected: counters.unconnected,
             reading_us: counters.reading_us,
             admission_level: cluster.level_told(*id).map(|level| level.ranks().into()),
@@ -226,7 +224,7 @@ impl Counters {
         v1::ClusterRecord {
             cluster: name.into(),
             hosts: hosts.collect(),
-            offered: ranks(&self.offered),
+            offered: self.offered.iter().map(rank).collect(),
             shed: self.shed,
             assignments: assignments(cluster, now),
             spent: self.spent_lately(now),
