@@ -18,7 +18,7 @@ pub(crate) const RESOURCE_EXHAUSTED: i32 = 8;
 /// Disposition of a request: the reason, and its attempt where it went to a host.
 pub(crate) struct Disposition {
     pub(crate) reason: &'static str,
-    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) in_flight: Option<Box<InFlight>>,
     /// None of most requests.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -28,7 +28,7 @@ impl Disposition {
     #[inline(always)]
     pub(crate) fn new(
         decision: &Decision,
-        in_flight: Option<InFlight>,
+        in_flight: Option<Box<InFlight>>,
         mut watch: Option<Box<Watch>>,
     ) -> Self {
         if let Some(watch) = &mut watch {

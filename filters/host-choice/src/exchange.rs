@@ -168,8 +168,8 @@ fn over<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, disposition: Dispositi
         in_flight, watch, ..
     } = disposition;
     match (in_flight, watch) {
-        (Some(sent), None) => {
-            feedback::ended(vm, host, sent);
+        (Some(mut sent), None) => {
+            feedback::ended(vm, host, &mut sent);
         }
         (sent, Some(watch)) => watched(vm, host, sent, *watch),
         (None, None) => {}
@@ -178,8 +178,13 @@ fn over<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, disposition: Dispositi
 
 /// The same, of one that is watched.
 #[inline(never)]
-fn watched<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, sent: Option<InFlight>, watch: Watch) {
-    let (address, ending) = match sent.map(|sent| feedback::ended(vm, host, sent)) {
+fn watched<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    sent: Option<Box<InFlight>>,
+    watch: Watch,
+) {
+    let (address, ending) = match sent.map(|mut sent| feedback::ended(vm, host, &mut sent)) {
         Some((at, ending)) => (vm.address(&watch.table, at).map(str::to_owned), ending),
         None => (None, Ending::NoAnswer),
     };
@@ -328,7 +333,7 @@ pub(crate) fn dispose<H: Host>(
     route: &RouteRequest,
     decision: Decision,
     now: Duration,
-) -> (Flow, Option<InFlight>) {
+) -> (Flow, Option<Box<InFlight>>) {
     host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
     match decision.outcome {
         Outcome::Send(hosts) => match send(vm, host, route, hosts, now) {
@@ -353,7 +358,7 @@ fn send<H: Host>(
     route: &RouteRequest,
     hosts: Ranked,
     now: Duration,
-) -> Option<InFlight> {
+) -> Option<Box<InFlight>> {
     let (first, value) = destination::name(vm.cluster(&route.table)?, hosts)?;
     host.set_header(Map::Request, destination::HEADER, Some(&value))
         .ok()?;

@@ -131,16 +131,16 @@ fn answered_by<H: Host>(
 pub(crate) fn ended<H: Host>(
     vm: &mut Vm<H>,
     host: &impl RequestHost,
-    mut in_flight: InFlight,
+    in_flight: &mut InFlight,
 ) -> (HostId, Ending) {
     in_flight.follow();
-    let flags = envoy_flags(host, &in_flight);
+    let flags = envoy_flags(host, in_flight);
     let ending = match in_flight.status {
         Some(status) if flags == 0 => Ending::Status(status),
         _ => Ending::NoAnswer,
     };
     if flags & (HOST_FAILED | NO_ANSWER) != 0 {
-        got_no_answer(vm, host, &in_flight, flags);
+        got_no_answer(vm, host, in_flight, flags);
     }
     let at = in_flight.host;
     vm.end(in_flight, ending);

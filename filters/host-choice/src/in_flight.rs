@@ -65,14 +65,14 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// An attempt that the VM has counted at `host`.
+    /// An attempt that the VM has counted at `host`. It goes through many hands, so it stays in one place.
     pub(crate) fn new(
         route: &RouteRequest,
         (host, at): (HostId, Duration),
         (hedge, tries): (Option<Hedge>, Option<Rc<Tries>>),
         abandoned: AbandonedQueue,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             table: Rc::clone(&route.table),
             host,
             request: route.request.clone(),
@@ -85,7 +85,7 @@ impl InFlight {
             tries,
             abandoned,
             is_over: false,
-        }
+        })
     }
 
     /// Takes over where its attempts have got to.
@@ -96,7 +96,7 @@ impl InFlight {
     }
 
     /// The VM does not count it any more.
-    pub(crate) fn disarm(mut self) {
+    pub(crate) fn disarm(&mut self) {
         self.is_over = true;
     }
 }

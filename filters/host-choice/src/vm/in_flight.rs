@@ -22,7 +22,7 @@ impl<H: Host> Vm<H> {
         (host, now): (HostId, Duration),
         hedge: Option<Hedge>,
         tries: Option<Rc<Tries>>,
-    ) -> InFlight {
+    ) -> Box<InFlight> {
         if let Some(state) = self.clusters.get_mut(&route.table) {
             state.assigned(host, &route.request, now, true);
         }
@@ -30,7 +30,7 @@ impl<H: Host> Vm<H> {
     }
 
     /// A request that was left to Envoy has an answer of the host at this address; none where the table does not have it.
-    pub(crate) fn left(&mut self, route: &RouteRequest, address: &[u8]) -> Option<InFlight> {
+    pub(crate) fn left(&mut self, route: &RouteRequest, address: &[u8]) -> Option<Box<InFlight>> {
         let host = HostId::of(address);
         let table = self.cluster(&route.table)?.table()?;
         table.index_of(host)?;
@@ -53,7 +53,7 @@ impl<H: Host> Vm<H> {
     }
 
     /// An attempt has ended for good, so that its host has a place for another.
-    pub(crate) fn end(&mut self, mut in_flight: InFlight, ending: Ending) {
+    pub(crate) fn end(&mut self, in_flight: &mut InFlight, ending: Ending) {
         if let Some(tries) = in_flight.tries.take() {
             self.forget(tries.id);
         }
