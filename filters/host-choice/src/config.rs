@@ -142,8 +142,10 @@ pub struct Config {
     pub proxy: Option<String>,
     /// The zone that it is in; none: the one that Envoy was told.
     pub zone: Option<String>,
-    /// By Envoy's cluster name; `*` stands for every other.
-    pub clusters: BTreeMap<String, ClusterConfig>,
+    /// By Envoy's cluster name.
+    pub clusters: BTreeMap<Vec<u8>, ClusterConfig>,
+    /// That of every other cluster, which is written as `*`.
+    pub others: Option<ClusterConfig>,
     /// Whether a key of theirs is in bodies, and chosen by.
     pub(crate) reads_bodies: bool,
     /// Business class by priority name; none is more important than `max_priority`.
@@ -196,26 +198,19 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// How requests are read of the Envoy cluster that the route chose, whose name is looked up where it matters.
-    pub fn cluster_of(&self, name: impl FnOnce() -> Option<Vec<u8>>) -> Option<&ClusterConfig> {
-        if let Some(only) = self.only_cluster() {
-            return Some(only);
-        }
-        self.cluster(std::str::from_utf8(&name()?).ok()?)
-    }
-
     /// What is known of the Envoy cluster with this name.
-    pub fn cluster(&self, name: &str) -> Option<&ClusterConfig> {
-        self.clusters.get(name).or_else(|| self.clusters.get("*"))
+    pub fn cluster(&self, name: &[u8]) -> Option<&ClusterConfig> {
+        self.clusters.get(name).or(self.others.as_ref())
     }
 
     /// The cluster's configuration where the name does not matter.
-    fn only_cluster(&self) -> Option<&ClusterConfig> {
-        if self.clusters.len() == 1 {
-            self.clusters.get("*")
-        } else {
-            None
-        }
+    pub(crate) fn only_cluster(&self) -> Option<&ClusterConfig> {
+        self.others.as_ref().filter(|_| self.clusters.is_empty())
+    }
+
+    /// Of all clusters.
+    pub(crate) fn all_clusters(&self) -> impl Iterator<Item = &ClusterConfig> {
+        self.clusters.values().chain(&self.others)
     }
 
     /// Whether keys are in bodies, which the proxy then has to show (`allow_on_headers_stop_iteration`).

@@ -260,7 +260,10 @@ fn choose<H: Host>(
     at: At<'_>,
     state: &mut State,
 ) -> Option<Flow> {
-    let cluster = config.cluster_of(|| host.text(Text::Cluster));
+    let cluster = match config.only_cluster() {
+        Some(only) => Some(only),
+        None => config.cluster(&host.text(Text::Cluster)?),
+    };
     let cluster = cluster.filter(|cluster| cluster.enabled)?;
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();

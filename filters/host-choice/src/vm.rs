@@ -129,7 +129,7 @@ impl<H: Host> Vm<H> {
 
     /// A root has this configuration now. Says whether some root of this VM had it before.
     pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
-        for cluster in config.clusters.values() {
+        for cluster in config.all_clusters() {
             let Some(state) = self.clusters.add(&cluster.table) else {
                 continue;
             };
@@ -167,7 +167,7 @@ impl<H: Host> Vm<H> {
     /// A root with this configuration is gone.
     pub(crate) fn retired(&mut self, root: u32, config: &Config) {
         self.contenders.remove(&root);
-        for cluster in config.clusters.values() {
+        for cluster in config.all_clusters() {
             if let Some(state) = self.clusters.get_mut(&cluster.table) {
                 let roots = match config.role {
                     Role::Attempt => &mut state.bounces.attempts,

@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn most_headers_are_passed_over() {
-        let wanted = crate::config::Config::parse(br#"{"clusters":{"rules":{}}}"#).unwrap();
-        let wanted = &wanted.clusters["rules"].wanted;
+        let config = crate::config::Config::parse(br#"{"clusters":{"rules":{}}}"#).unwrap();
+        let wanted = &config.cluster(b"rules").unwrap().wanted;
         let usual = [
             "user-agent",
             "content-type",

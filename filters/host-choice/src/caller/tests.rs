@@ -14,7 +14,7 @@ const LOW: u8 = 16;
 
 fn read_by(json: &str, request: &FakeRequest) -> Said {
     let config = Config::parse(json.as_bytes()).unwrap();
-    let cluster = config.cluster("rules").unwrap();
+    let cluster = config.cluster(b"rules").unwrap();
     let headers = request.headers(Map::Request).ok();
     read(
         &config,
@@ -115,7 +115,7 @@ fn trust_goes_by_the_configuration() {
 fn headers_that_cannot_be_read_are_removed_all_the_same() {
     let request = FakeRequest::new(SAID);
     let config = Config::parse(trusting("none").as_bytes()).unwrap();
-    let cluster = config.cluster("rules").unwrap();
+    let cluster = config.cluster(b"rules").unwrap();
     let read = read(
         &config,
         cluster,

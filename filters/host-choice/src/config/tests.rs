@@ -29,8 +29,8 @@ fn nothing_written_is_the_default() {
 #[test]
 fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
     let config = Config::parse(br#"{"clusters":{"a":{},"*":{"table":"rest"}}}"#).unwrap();
-    assert_eq!(config.cluster("a").unwrap().table.as_ref(), "a");
-    assert_eq!(config.cluster("b").unwrap().table.as_ref(), "rest");
+    assert_eq!(config.cluster(b"a").unwrap().table.as_ref(), "a");
+    assert_eq!(config.cluster(b"b").unwrap().table.as_ref(), "rest");
     assert!(config.only_cluster().is_none());
 }
 

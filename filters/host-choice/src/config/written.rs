@@ -164,15 +164,16 @@ impl Written {
             return Err(error("default_priority", reason));
         };
         // Neither map is collected: to sort what is sorted is 10 kB of machine code.
-        let mut clusters = BTreeMap::new();
+        let (mut clusters, mut others) = (BTreeMap::new(), None);
+        let mut is_in_bodies = false;
         for (name, cluster) in self.clusters {
             let cluster = check_cluster(&name, cluster)?;
-            clusters.insert(name, cluster);
+            is_in_bodies |= matches!(cluster.key, KeySource::Body(_));
+            match name.as_str() {
+                "*" => others = Some(cluster),
+                _ => drop(clusters.insert(name.into_bytes(), cluster)),
+            }
         }
-        let mut keys = clusters
-            .values()
-            .map(|cluster: &ClusterConfig| &cluster.key);
-        let is_in_bodies = keys.any(|key| matches!(key, KeySource::Body(_)));
         // Here, so that no request pays for it.
         let mut priorities = self.priorities;
         for class in priorities.values_mut() {
@@ -185,6 +186,7 @@ impl Written {
             target_delay,
             reads_bodies: self.role == Role::Caller && is_in_bodies,
             clusters,
+            others,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
             zone: self.zone,
