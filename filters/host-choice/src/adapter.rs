@@ -5,6 +5,7 @@
 //! They are called here, and not by the SDK, because that panics on statuses that it does not expect, and a panic is a
 //! dead VM with every request in it. Here every status but success is an error or an absence.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crate::headers::{self, Headers};
@@ -14,6 +15,8 @@ use crate::host::{
 
 const OK: u32 = 0;
 const CAS_MISMATCH: u32 = 8;
+/// Bytes of headers whose memory is kept: those of nearly all requests.
+const MOST_KEPT: usize = 16_384;
 /// Buffers that the host holds for the current call.
 const REQUEST_BODY: u32 = 0;
 const GRPC_MESSAGE: u32 = 5;
@@ -180,13 +183,16 @@ impl RequestHost for ProxyWasm {
         })
     }
 
-    fn text(&self, text: Text) -> Option<Vec<u8>> {
-        property(match text {
+    fn text<T>(&self, text: Text, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let value = property(match text {
             Text::Cluster => "xds\0cluster_name",
             Text::Caller => "source\0address",
             Text::CallerUri => "connection\0uri_san_peer_certificate",
             Text::Upstream => "upstream\0address",
-        })
+        })?;
+        let said = read(&value);
+        OF_TEXTS.with(|spare| spare.give(value));
+        Some(said)
     }
 
     fn number(&self, number: Number) -> Option<u64> {
@@ -242,15 +248,63 @@ fn check(status: u32) -> Result<(), Failed> {
     }
 }
 
-/// What the host hands over in memory that it has allocated through the module's own allocator.
+thread_local! {
+    /// Bytes of the memory that the host was lent last: it asks for it within a call, and fills it before that returns.
+    static LENT: Cell<usize> = const { Cell::new(0) };
+    /// Memory of the last text that was read, for the next one: a request reads three, and to allocate costs more.
+    static OF_TEXTS: Spare = const { Spare(Cell::new(Vec::new())) };
+    /// The same of headers, which are kept while texts are read.
+    static OF_HEADERS: Spare = const { Spare(Cell::new(Vec::new())) };
+}
+
+/// Memory that nobody needs now.
+struct Spare(Cell<Vec<u8>>);
+
+impl Spare {
+    /// None where it is too small.
+    fn take(&self, size: usize) -> Option<Vec<u8>> {
+        let memory = self.0.take();
+        if memory.capacity() >= size {
+            return Some(memory);
+        }
+        self.0.set(memory);
+        None
+    }
+
+    /// Keeps the larger one.
+    fn give(&self, memory: Vec<u8>) {
+        let spare = self.0.take();
+        let is_larger = (spare.capacity()..=MOST_KEPT).contains(&memory.capacity());
+        self.0.set(if is_larger { memory } else { spare });
+    }
+}
+
+/// Headers that are not needed any more leave their memory to those that are read next.
+impl Drop for Headers {
+    fn drop(&mut self) {
+        OF_HEADERS.with(|spare| spare.give(self.take_bytes()));
+    }
+}
+
+/// Memory of so many bytes for the host, which the call that it is asked for in finds as [`given`].
+pub(crate) fn lend(size: usize) -> *mut u8 {
+    let spare = OF_TEXTS.with(|spare| spare.take(size));
+    let spare = spare.or_else(|| OF_HEADERS.with(|spare| spare.take(size)));
+    let memory = spare.unwrap_or_else(|| Vec::with_capacity(size));
+    let (at, _, capacity) = memory.into_raw_parts();
+    LENT.set(capacity);
+    at
+}
+
+/// What the host hands over in memory that it was lent; nothing where it has asked for none.
 fn given(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8>, Failed> {
     let (mut data, mut size) = (std::ptr::null_mut(), 0);
     check(call(&mut data, &mut size))?;
     if data.is_null() {
         return Ok(Vec::new());
     }
-    // SAFETY: the host got `data` from the exported allocator, with this size, and gives it up.
-    Ok(unsafe { Vec::from_raw_parts(data, size, size) })
+    // SAFETY: the host got `data` in this call by `lend`, which tells its capacity, has filled it and gives it up.
+    Ok(unsafe { Vec::from_raw_parts(data, size, LENT.get()) })
 }
 
 /// The whole buffer; empty where there is none.

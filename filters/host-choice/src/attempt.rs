@@ -70,7 +70,7 @@ impl<H: Host> Attempt<H> {
         let now = plugin.vm.host().now();
         let said = said.and_then(|value| orca::parse(value, now));
         let load = said.and_then(|said| said.load);
-        let by = host.text(Text::Upstream).map(|by| HostId::of(&by));
+        let by = host.text(Text::Upstream, HostId::of);
         let bounced = plugin.vm.enter(|vm| vm.bounced(&tries, (number, by), load));
         bounced.unwrap_or(false)
     }

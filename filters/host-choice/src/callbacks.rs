@@ -122,10 +122,10 @@ extern "C" fn _initialize() {
     unsafe { __wasm_call_ctors() }
 }
 
-/// Memory that the host fills, and hands over by a call of `adapter`'s.
+/// Memory that the host fills.
 #[unsafe(no_mangle)]
 extern "C" fn proxy_on_memory_allocate(size: usize) -> *mut u8 {
-    Box::into_raw(Box::<[u8]>::new_uninit_slice(size)).cast()
+    adapter::lend(size)
 }
 
 #[unsafe(no_mangle)]

@@ -65,9 +65,10 @@ pub(crate) fn read(
     let user = match &cluster.user {
         UserSource::Header(_) => claims.user.map(|user| user_priority(user, vm.hour())),
         UserSource::PeerCertificate => host
-            .text(Text::CallerUri)
-            .filter(|uri| !uri.is_empty())
-            .map(|uri| user_priority(&uri, vm.hour())),
+            .text(Text::CallerUri, |uri| {
+                (!uri.is_empty()).then(|| user_priority(uri, vm.hour()))
+            })
+            .flatten(),
     };
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
@@ -168,9 +169,7 @@ pub(crate) fn is_trusted(trust: Trust, host: &impl RequestHost) -> bool {
         Trust::Any => true,
         Trust::None => false,
         Trust::Mtls => host.number(Number::MutualTls) == Some(1),
-        Trust::Loopback => host
-            .text(Text::Caller)
-            .is_some_and(|address| is_loopback(&address)),
+        Trust::Loopback => host.text(Text::Caller, is_loopback) == Some(true),
     }
 }
 

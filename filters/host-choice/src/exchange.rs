@@ -12,7 +12,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{Decision, Outcome, Ranked};
+use weir_policy::{Decision, HostId, Outcome, Ranked};
 
 use crate::caller::Said;
 use crate::config::{BodyKey, Config, KeySource};
@@ -110,27 +110,26 @@ impl<H: Host> Exchange<H> {
         let (Some(plugin), State::Decided(disposition)) = (&self.plugin, &mut self.state) else {
             return;
         };
-        let debug = plugin.config.debug;
-        let address = (debug || disposition.in_flight.is_some() || disposition.watch.is_some())
-            .then(|| host.text(Text::Upstream))
+        let by = (disposition.in_flight.is_some() || disposition.watch.is_some())
+            .then(|| host.text(Text::Upstream, HostId::of))
             .flatten();
-        let address = address.as_deref();
-        if let (Some(watch), Some(address)) = (&mut disposition.watch, address)
+        if let (Some(watch), Some(by)) = (&mut disposition.watch, by)
             && let Some(route) = watch.left.take()
         {
-            let left = plugin.vm.enter(|vm| vm.left(&route, address)).flatten();
+            let left = plugin.vm.enter(|vm| vm.left(&route, by)).flatten();
             disposition.in_flight = left;
         }
         if let Some(in_flight) = &mut disposition.in_flight {
             let vm = &plugin.vm;
-            vm.enter(|vm| feedback::answered(vm, host, in_flight, address));
+            vm.enter(|vm| feedback::answered(vm, host, in_flight, by));
         }
-        if debug {
+        if plugin.config.debug {
             let _ = host.set_header(Map::Response, DEBUG_REASON, Some(disposition.reason));
-            let address = address.and_then(|a| std::str::from_utf8(a).ok());
-            if address.is_some() {
-                let _ = host.set_header(Map::Response, DEBUG_HOST, address);
-            }
+            host.text(Text::Upstream, |address| {
+                if let Ok(address) = std::str::from_utf8(address) {
+                    let _ = host.set_header(Map::Response, DEBUG_HOST, Some(address));
+                }
+            });
         }
     }
 
@@ -262,7 +261,9 @@ fn choose<H: Host>(
 ) -> Option<Flow> {
     let cluster = match config.only_cluster() {
         Some(only) => Some(only),
-        None => config.cluster(&host.text(Text::Cluster)?),
+        None => host
+            .text(Text::Cluster, |name| config.cluster(name))
+            .flatten(),
     };
     let cluster = cluster.filter(|cluster| cluster.enabled)?;
     // Unreadable headers: the caller is not trusted.

@@ -22,29 +22,29 @@ const NOT_CONNECTED: u64 = 0x20;
 /// UpstreamMaxStreamDurationReached, UpstreamProtocolError).
 const NO_ANSWER: u64 = 0x4 | 0x8_0000 | 0x80_0000;
 
-/// An answer has come, of a host at `address` or of Envoy.
+/// An answer has come, of this host or of Envoy.
 pub(crate) fn answered<H: Host>(
     vm: &mut Vm<H>,
     host: &impl RequestHost,
     in_flight: &mut InFlight,
-    address: Option<&[u8]>,
+    by: Option<HostId>,
 ) {
     in_flight.follow();
     let headers = host.headers(Map::Response).unwrap_or_default();
     if in_flight.tries.is_some() && headers.get(bounce::BOUNCED).is_some() {
-        unretried(vm, in_flight, address);
+        unretried(vm, in_flight, by);
     }
     let [status, grpc_status, said] = headers.get_each([":status", "grpc-status", orca::HEADER]);
     in_flight.status = status.and_then(answer::status);
     in_flight.is_grpc = grpc_status.is_some();
     // Envoy's own answer, on a time-out say, is no sign of life of the host.
     if envoy_flags(host, in_flight) == 0
-        && let Some(address) = address
+        && let Some(by) = by
     {
         if in_flight.asks_credits {
-            credited(vm, host, (&in_flight.table, HostId::of(address)), &headers);
+            credited(vm, host, (&in_flight.table, by), &headers);
         }
-        answered_by(vm, host, in_flight, HostId::of(address), (&headers, said));
+        answered_by(vm, host, in_flight, by, (&headers, said));
     }
 }
 
@@ -67,10 +67,10 @@ fn credited<H: Host>(
 
 /// A bounce is the answer: nobody else was tried, and the request is where it was.
 #[inline(never)]
-fn unretried<H: Host>(vm: &mut Vm<H>, in_flight: &mut InFlight, address: Option<&[u8]>) {
+fn unretried<H: Host>(vm: &mut Vm<H>, in_flight: &mut InFlight, by: Option<HostId>) {
     vm.unretried(&in_flight.table);
-    if let Some(by) = address {
-        vm.moved(in_flight, HostId::of(by), in_flight.at);
+    if let Some(by) = by {
+        vm.moved(in_flight, by, in_flight.at);
     }
 }
 
@@ -155,8 +155,8 @@ fn got_no_answer<H: Host>(
     flags: u64,
 ) {
     let now = vm.host.now();
-    let last = host.text(Text::Upstream);
-    let last = last.map_or(in_flight.host, |last| HostId::of(&last));
+    let last = host.text(Text::Upstream, HostId::of);
+    let last = last.unwrap_or(in_flight.host);
     let (table, first) = (&in_flight.table, (in_flight.host, in_flight.at));
     let keys = &in_flight.request.keys;
     if flags & NOT_CONNECTED != 0 {

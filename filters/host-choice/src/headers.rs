@@ -13,6 +13,12 @@ impl Headers {
         Self(bytes)
     }
 
+    /// Takes the bytes out; there are no headers left.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+
     /// Names and values in order; names are in lower case.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let parts = self.0.split_first_chunk().and_then(|(count, rest)| {

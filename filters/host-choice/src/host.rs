@@ -168,8 +168,8 @@ pub trait RequestHost {
     /// Sets a header to one value, or removes it.
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed>;
 
-    /// A text; none where there is none.
-    fn text(&self, text: Text) -> Option<Vec<u8>>;
+    /// Reads a text; none where there is none.
+    fn text<T>(&self, text: Text, read: impl FnOnce(&[u8]) -> T) -> Option<T>;
 
     /// A number; none where there is none.
     fn number(&self, number: Number) -> Option<u64>;

@@ -90,13 +90,14 @@ impl RequestHost for InEnvoy {
         is_set.then_some(()).ok_or(GONE)
     }
 
-    fn text(&self, text: Text) -> Option<Vec<u8>> {
-        self.filter()?.text(match text {
+    fn text<T>(&self, text: Text, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let value = self.filter()?.text(match text {
             Text::Cluster => attribute::CLUSTER_NAME,
             Text::Caller => attribute::SOURCE_ADDRESS,
             Text::CallerUri => attribute::URI_SAN_PEER_CERTIFICATE,
             Text::Upstream => attribute::UPSTREAM_ADDRESS,
-        })
+        })?;
+        Some(read(&value))
     }
 
     fn number(&self, number: Number) -> Option<u64> {

@@ -157,9 +157,9 @@ impl RequestHost for FakeRequest {
         Ok(())
     }
 
-    fn text(&self, text: Text) -> Option<Vec<u8>> {
-        let state = self.0.borrow();
-        state.texts.get(&text).map(|text| text.clone().into_bytes())
+    fn text<T>(&self, text: Text, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let value = self.0.borrow().texts.get(&text).cloned();
+        value.map(|value| read(value.as_bytes()))
     }
 
     fn number(&self, number: Number) -> Option<u64> {

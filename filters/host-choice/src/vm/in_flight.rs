@@ -29,9 +29,8 @@ impl<H: Host> Vm<H> {
         InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
-    /// A request that was left to Envoy has an answer of the host at this address; none where the table does not have it.
-    pub(crate) fn left(&mut self, route: &RouteRequest, address: &[u8]) -> Option<Box<InFlight>> {
-        let host = HostId::of(address);
+    /// A request that was left to Envoy has an answer of this host; none where the table does not have it.
+    pub(crate) fn left(&mut self, route: &RouteRequest, host: HostId) -> Option<Box<InFlight>> {
         let table = self.cluster(&route.table)?.table()?;
         table.index_of(host)?;
         let now = self.host.now();
