@@ -5,19 +5,17 @@ use weir_policy::{Cluster, HostId, Ranked};
 
 /// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
 pub(crate) const HEADER: &str = "x-gateway-destination-endpoint";
-/// Room for an IPv4 address with its port and a comma.
-const USUAL_ADDRESS: usize = 22;
 
-/// The first host and the value that names them all; none where the table does not have them.
-pub(crate) fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
+/// The first host; the value that names them all is written to `value`. None where the table does not have them.
+pub(crate) fn name(cluster: &Cluster, hosts: &Ranked, value: &mut String) -> Option<HostId> {
     let table = cluster.table()?;
     let first = cluster.id(hosts.first()?)?;
-    let mut value = String::with_capacity(hosts.as_slice().len() * USUAL_ADDRESS);
+    value.clear();
     for host in hosts.as_slice().iter().filter_map(|host| table.host(*host)) {
         if !value.is_empty() {
             value.push(',');
         }
         value.push_str(&host.address);
     }
-    Some((first, value))
+    Some(first)
 }

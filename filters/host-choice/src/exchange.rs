@@ -363,8 +363,8 @@ fn send<H: Host>(
     hosts: Ranked,
     now: Duration,
 ) -> Option<Box<InFlight>> {
-    let (first, value) = destination::name(vm.cluster(&route.table)?, hosts)?;
-    host.set_header(Map::Request, destination::HEADER, Some(&value))
+    let (first, value) = vm.destination(&route.table, &hosts)?;
+    host.set_header(Map::Request, destination::HEADER, Some(value))
         .ok()?;
     let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));
     let hedge = second.flatten().filter(|hedge| {

@@ -20,7 +20,9 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::overload::breakwater;
-use weir_policy::{Cluster, Decision, HostId, Occupancy, Outcome, Overload, Patience, Request};
+use weir_policy::{
+    Cluster, Decision, HostId, Occupancy, Outcome, Overload, Patience, Ranked, Request,
+};
 use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
@@ -35,7 +37,7 @@ use crate::metrics::Metrics;
 use crate::reading::Readings;
 use crate::tries::Tries;
 use crate::watch::{End, Watch};
-use crate::{receipt, shared, watch};
+use crate::{destination, receipt, shared, watch};
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
@@ -97,6 +99,8 @@ pub(crate) struct Vm<H> {
     pub(crate) occupancy: Occupancy,
     /// That this VM gives for that host.
     pub(crate) credits: breakwater::Pool,
+    /// The value that named hosts last: its memory is for the next.
+    destination: String,
 }
 
 impl<H: Host> Vm<H> {
@@ -123,6 +127,7 @@ impl<H: Host> Vm<H> {
             tries: BTreeMap::new(),
             occupancy: Occupancy::default(),
             credits: breakwater::Pool::default(),
+            destination: String::new(),
             host,
         }
     }
@@ -336,6 +341,13 @@ impl<H: Host> Vm<H> {
                  plugin configuration says who is believed";
             self.host.log(LogLevel::Warn, words);
         }
+    }
+
+    /// The first of these hosts, and the value that names them all for Envoy; none where they cannot be named.
+    pub(crate) fn destination(&mut self, table: &str, hosts: &Ranked) -> Option<(HostId, &str)> {
+        let cluster = &self.clusters.get(table)?.cluster;
+        let first = destination::name(cluster, hosts, &mut self.destination)?;
+        Some((first, &self.destination))
     }
 
     /// A uniform number.
