@@ -176,12 +176,13 @@ pub(crate) fn is_trusted(trust: Trust, host: &impl RequestHost) -> bool {
 fn is_loopback(address: &[u8]) -> bool {
     // Nearly all are this one, and to parse any address takes longer than to choose a host.
     if let Some(port) = address.strip_prefix(b"127.0.0.1:")
-        && port.iter().all(u8::is_ascii_digit)
         && let 1..=5 = port.len()
     {
-        let digits = port.iter().map(|digit| u32::from(digit - b'0'));
-        let port = digits.fold(0, |port, digit| 10 * port + digit);
-        return (1..=u16::MAX.into()).contains(&port);
+        let mut digits = port.iter().map(|digit| digit.wrapping_sub(b'0'));
+        let port = digits.try_fold(0, |port, digit| {
+            (digit < 10).then(|| 10 * port + u32::from(digit))
+        });
+        return port.is_some_and(|port| (1..=u16::MAX.into()).contains(&port));
     }
     // Envoy may take the address from x-forwarded-for, which any caller can write; then it has no port.
     let address = std::str::from_utf8(address).ok();

@@ -41,7 +41,9 @@ impl Headers {
         Some(value).filter(|value| !value.is_empty())
     }
 
-    /// What [`Headers::get`] finds of each of these names, in one pass.
+    /// What [`Headers::get`] finds of each of these names, in one pass. Inlined, so that names that are written in the
+    /// code are compared by words: WebAssembly has no instruction for it, and what compares any two goes by bytes.
+    #[inline(always)]
     pub fn get_each<const N: usize>(&self, names: [&str; N]) -> [Option<&[u8]>; N] {
         let mut values = [None; N];
         for (known, value) in self.iter() {
