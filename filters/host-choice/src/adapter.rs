@@ -271,7 +271,8 @@ impl Spare {
         None
     }
 
-    /// Keeps the larger one.
+    /// Keeps the larger one. Not inlined, so that there is one of it.
+    #[inline(never)]
     fn give(&self, memory: Vec<u8>) {
         let spare = self.0.take();
         let is_larger = (spare.capacity()..=MOST_KEPT).contains(&memory.capacity());
