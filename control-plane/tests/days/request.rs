@@ -88,13 +88,15 @@ impl RequestHost for Request {
         Ok(())
     }
 
-    fn text(&self, text: Text) -> Option<Vec<u8>> {
-        match text {
-            Text::Cluster => Some(b"rules".to_vec()),
-            Text::Caller => Some(b"127.0.0.1:50000".to_vec()),
+    fn text<T>(&self, text: Text, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let upstream = self.0.upstream.borrow();
+        let value = match text {
+            Text::Cluster => Some("rules"),
+            Text::Caller => Some("127.0.0.1:50000"),
             Text::CallerUri => None,
-            Text::Upstream => self.0.upstream.borrow().clone().map(String::into_bytes),
-        }
+            Text::Upstream => upstream.as_deref(),
+        };
+        value.map(|value| read(value.as_bytes()))
     }
 
     fn number(&self, number: Number) -> Option<u64> {
