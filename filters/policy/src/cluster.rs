@@ -160,6 +160,17 @@ impl Cluster {
 
     /// A request was sent to the host. How long it is expected to read for it, where hosts read prompts.
     pub fn assigned(&mut self, host: HostId, request: &Request, now: Duration) -> Duration {
+        self.assigned_to(host, request, true, now)
+    }
+
+    /// The same, where `reads` says whether the host reads the prompt: else another does that for it.
+    pub fn assigned_to(
+        &mut self,
+        host: HostId,
+        request: &Request,
+        reads: bool,
+        now: Duration,
+    ) -> Duration {
         let Some(received) = &self.table else {
             return Duration::ZERO;
         };
@@ -176,14 +187,14 @@ impl Cluster {
                 self.cost(&request.keys).run,
                 received.table.expected_cost().run,
             ),
-            (true, Serves::Prompts) => {
+            (true, Serves::Prompts) if reads => {
                 let work = self.reading(&received.table, &request.keys, index, now);
                 self.feedback
                     .change(index, |row| row.sends_prompt(work, now));
                 self.feedback.sent_keys(request.keys.size());
                 (work, work)
             }
-            (false, _) => (Duration::ZERO, Duration::ZERO),
+            (true, Serves::Prompts) | (false, _) => (Duration::ZERO, Duration::ZERO),
         };
         let sent = InFlight {
             at: now,
@@ -443,10 +454,23 @@ impl Cluster {
     /// How long the host has to read for a prompt with these keys.
     #[inline(never)]
     fn reading(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> Duration {
+        let lacks = self.lacks_of(table, keys, index, now);
+        self.reading_each(table, keys.size())
+            .saturating_mul(lacks as u32)
+    }
+
+    /// How much of what the keys stand for ([`Keys::size`]) the host with this table index is neither known nor assumed
+    /// to have.
+    pub fn lacks(&self, host: u32, keys: &Keys, now: Duration) -> usize {
+        let table = self.table();
+        table.map_or(keys.size(), |table| self.lacks_of(table, keys, host, now))
+    }
+
+    #[inline]
+    fn lacks_of(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> usize {
         let held = Prefixes::new(self, table, keys.as_slice(), now, 0).of(index);
-        let (size, held) = (keys.size(), held.map_or(0, |prefix| prefix.keys));
-        let lacks = size.saturating_sub(keys.share(held as usize));
-        self.reading_each(table, size).saturating_mul(lacks as u32)
+        let held = held.map_or(0, |prefix| prefix.keys);
+        keys.size().saturating_sub(keys.share(held as usize))
     }
 
     /// How many requests were answered, well or badly, or failed; a counter that wraps.

@@ -108,6 +108,29 @@ fn a_long_prompt_delays_what_comes_after_it_for_longer_than_a_short_one() {
     );
 }
 
+#[test]
+fn a_prompt_that_another_host_reads_delays_nobody_where_it_is_written() {
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 0);
+    cluster.assigned_to(id(0), &other(60, 1), false, NOW);
+    cluster.assigned(id(1), &other(3, 2), NOW);
+    assert_eq!(first(&cluster, &other(3, 4)), id(0), "three are read there");
+    assert_eq!(cluster.in_flight(id(0)), 1);
+    assert_eq!(cluster.lacks(0, &other(60, 1).keys, NOW), 0, "it gets it");
+}
+
+#[test]
+fn what_a_host_lacks_is_what_it_is_neither_known_nor_assumed_to_have() {
+    let mut cluster = cluster(vec![told(0, 0, 0), told(1, 0, 0)], 8);
+    let asked = prompt(10);
+    assert_eq!(cluster.lacks(0, &asked.keys, NOW), 2);
+    assert_eq!(cluster.lacks(1, &asked.keys, NOW), 10);
+    cluster.assigned(id(1), &prompt(9), NOW);
+    assert_eq!(cluster.lacks(1, &asked.keys, NOW), 1);
+    let long = Keys::of_prompt((1..=64).map(key));
+    assert_eq!(cluster.lacks(0, &long, NOW), 272 - 8);
+    assert_eq!(Cluster::default().lacks(0, &long, NOW), 272);
+}
+
 /// 64 keys of a prompt stand for 272 blocks, 48 for 80.
 #[test]
 fn of_a_prompts_keys_the_later_ones_stand_for_more() {
