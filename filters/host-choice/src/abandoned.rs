@@ -25,7 +25,8 @@ pub(crate) enum Abandoned {
     Held { table: Rc<str>, ticket: Ticket },
 }
 
-/// What the guards of one VM have left. Each exchange leaves one entry at most.
+/// What the guards of one VM have left. Each exchange leaves one entry at most, and one more for the host that reads its
+/// prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AbandonedQueue(Rc<RefCell<Vec<Abandoned>>>);
 

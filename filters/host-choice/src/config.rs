@@ -183,8 +183,21 @@ pub struct ClusterConfig {
     pub priority_header: String,
     /// Where the user is.
     pub user: UserSource,
+    /// Where prompts are read for its hosts, which write the answers.
+    pub(crate) prefill: Option<Rc<Prefill>>,
     /// The headers that may say something of all this.
     pub(crate) wanted: Wanted,
+}
+
+/// Hosts that read prompts for those of another cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Prefill {
+    /// weir-control's name for them.
+    pub(crate) table: Rc<str>,
+    /// The header that names one of them.
+    pub(crate) header: String,
+    /// A prompt goes there if its host lacks more blocks of it.
+    pub(crate) above_blocks: usize,
 }
 
 /// What is wrong with the configuration.
@@ -198,6 +211,18 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// The tables that requests are decided by, each with the cluster that names it.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&Rc<str>, &ClusterConfig)> {
+        self.all_clusters().flat_map(|cluster| {
+            // Nobody but its sender sees an attempt at reading.
+            let prefill = cluster.prefill.as_ref();
+            let prefill = prefill.filter(|_| self.role != Role::Attempt);
+            let tables = [Some(&cluster.table), prefill.map(|prefill| &prefill.table)];
+            let tables = tables.into_iter().flatten();
+            tables.map(move |table| (table, cluster))
+        })
+    }
+
     /// What is known of the Envoy cluster with this name.
     pub fn cluster(&self, name: &[u8]) -> Option<&ClusterConfig> {
         self.clusters.get(name).or(self.others.as_ref())

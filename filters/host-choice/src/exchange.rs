@@ -15,7 +15,7 @@ use std::time::Duration;
 use weir_policy::{Decision, HostId, Outcome, Ranked};
 
 use crate::caller::Said;
-use crate::config::{BodyKey, Config, KeySource};
+use crate::config::{BodyKey, Config, KeySource, Prefill};
 use crate::disposition::{Disposition, Flow, shed};
 use crate::headers::Headers;
 use crate::held::{self, HeldRequest, Place};
@@ -28,7 +28,7 @@ use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
 use crate::watch::{End, Watch};
-use crate::{bounce, caller, credits, destination, feedback, hedge};
+use crate::{bounce, caller, credits, destination, feedback, hedge, prefill};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
@@ -265,7 +265,15 @@ fn choose<H: Host>(
             .text(Text::Cluster, |name| config.cluster(name))
             .flatten(),
     };
-    let cluster = cluster.filter(|cluster| cluster.enabled)?;
+    let cluster = cluster?;
+    if let Some(prefill) = &cluster.prefill
+        && let At::Headers(..) = at
+    {
+        prefill::remove(prefill, host);
+    }
+    if !cluster.enabled {
+        return None;
+    }
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();
     if let (KeySource::Body(key), At::Headers(context, false, shown)) = (&cluster.key, &at)
@@ -320,12 +328,13 @@ fn choose<H: Host>(
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
-        let waiting = HeldRequest::new(context, route, patience, watch);
+        let waiting = HeldRequest::new(context, route, patience, (&cluster.prefill, watch));
         let place = vm.hold(waiting, patience, (until, decision.reason))?;
         *state = State::Held(place);
         return Some(Flow::Hold);
     }
-    let (flow, in_flight) = dispose(vm, host, &route, decision, now);
+    let prefill = cluster.prefill.as_deref();
+    let (flow, in_flight) = dispose(vm, host, (&route, prefill), decision, now);
     *state = State::Decided(Disposition::new(&decision, in_flight, watch));
     Some(flow)
 }
@@ -334,13 +343,13 @@ fn choose<H: Host>(
 pub(crate) fn dispose<H: Host>(
     vm: &mut Vm<H>,
     host: &impl RequestHost,
-    route: &RouteRequest,
+    (route, prefill): (&RouteRequest, Option<&Prefill>),
     decision: Decision,
     now: Duration,
 ) -> (Flow, Option<Box<InFlight>>) {
     host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
     match decision.outcome {
-        Outcome::Send(hosts) => match send(vm, host, route, hosts, now) {
+        Outcome::Send(hosts) => match send(vm, host, (route, prefill), hosts, now) {
             Some(in_flight) => (Flow::Send, Some(in_flight)),
             None => (Flow::Fallback, None),
         },
@@ -359,13 +368,15 @@ pub(crate) fn dispose<H: Host>(
 fn send<H: Host>(
     vm: &mut Vm<H>,
     host: &impl RequestHost,
-    route: &RouteRequest,
+    (route, prefill): (&RouteRequest, Option<&Prefill>),
     hosts: Ranked,
     now: Duration,
 ) -> Option<Box<InFlight>> {
     let (first, value) = vm.destination(&route.table, &hosts)?;
     host.set_header(Map::Request, destination::HEADER, Some(value))
         .ok()?;
+    let prefilling =
+        prefill.and_then(|prefill| prefill::name(vm, host, (route, prefill), &hosts, now));
     let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));
     let hedge = second.flatten().filter(|hedge| {
         let is_asked = hedge::ask(hedge.after, host);
@@ -374,9 +385,12 @@ fn send<H: Host>(
         }
         is_asked
     });
-    let may_bounce = route.may_bounce && hedge.is_none();
+    // How long it may wait at a host is told by how long hosts would read for it.
+    let may_bounce = route.may_bounce && hedge.is_none() && prefilling.is_none();
     let tries = may_bounce.then(|| offer(vm, host, route, &hosts, now));
-    let in_flight = vm.send(route, (first, now), hedge, tries.flatten());
+    let reads = prefilling.is_none();
+    let mut in_flight = vm.send(route, (first, now), (hedge, tries.flatten()), reads);
+    in_flight.prefilling = prefilling;
     if route.asks_credits {
         ask_for_credits(vm, host, &in_flight, now);
     }

@@ -38,13 +38,20 @@ pub(crate) fn answered<H: Host>(
     in_flight.status = status.and_then(answer::status);
     in_flight.is_grpc = grpc_status.is_some();
     // Envoy's own answer, on a time-out say, is no sign of life of the host.
-    if envoy_flags(host, in_flight) == 0
-        && let Some(by) = by
-    {
+    let is_hosts = envoy_flags(host, in_flight) == 0;
+    if is_hosts && let Some(by) = by {
         if in_flight.asks_credits {
             credited(vm, host, (&in_flight.table, by), &headers);
         }
         answered_by(vm, host, in_flight, by, (&headers, said));
+    }
+    if let Some(prefilling) = in_flight.prefilling.take() {
+        // A host that has its prompts read elsewhere answers when that is done.
+        let ending = match in_flight.status {
+            Some(status) if is_hosts => Ending::Status(status),
+            _ => Ending::NoAnswer,
+        };
+        vm.end_prefill(*prefilling, ending);
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use weir_policy::{Patience, Ticket};
 
 use crate::abandoned::{Abandoned, AbandonedQueue};
+use crate::config::Prefill;
 use crate::disposition::Disposition;
 use crate::headers::Headers;
 use crate::host::{Map, RequestHost};
@@ -24,6 +25,8 @@ pub(crate) struct HeldRequest {
     pub(crate) context: u32,
     pub(crate) route: RouteRequest,
     patience: Patience,
+    /// Where its prompt may be read, if its host only writes.
+    pub(crate) prefill: Option<Rc<Prefill>>,
     /// Over this request, until it is decided.
     pub(crate) watch: Cell<Option<Box<Watch>>>,
     /// What became of it, until its exchange takes that over.
@@ -35,12 +38,13 @@ impl HeldRequest {
         context: u32,
         route: RouteRequest,
         patience: Patience,
-        watch: Option<Box<Watch>>,
+        (prefill, watch): (&Option<Rc<Prefill>>, Option<Box<Watch>>),
     ) -> Rc<Self> {
         Rc::new(Self {
             context,
             route,
             patience,
+            prefill: prefill.clone(),
             watch: Cell::new(watch),
             disposition: Cell::new(None),
         })

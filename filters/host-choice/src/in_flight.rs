@@ -7,6 +7,7 @@ use std::time::Duration;
 use weir_policy::{HostId, Request};
 
 use crate::abandoned::{Abandoned, AbandonedQueue};
+use crate::prefill::Prefilling;
 use crate::tries::Tries;
 
 /// A request to be routed: its table, key and rank, and what may be done with it.
@@ -60,6 +61,8 @@ pub(crate) struct InFlight {
     pub(crate) hedge: Option<Hedge>,
     /// The way that it may go from host to host.
     pub(crate) tries: Option<Rc<Tries>>,
+    /// Another host reads its prompt, until the answer begins.
+    pub(crate) prefilling: Option<Box<Prefilling>>,
     abandoned: AbandonedQueue,
     is_over: bool,
 }
@@ -83,6 +86,7 @@ impl InFlight {
             asks_credits: route.asks_credits,
             hedge,
             tries,
+            prefilling: None,
             abandoned,
             is_over: false,
         })

@@ -69,6 +69,7 @@ mod in_flight;
 mod interleavings;
 mod metrics;
 mod occupancy;
+mod prefill;
 mod rank_counts;
 mod reading;
 mod receipt;

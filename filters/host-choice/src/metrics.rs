@@ -82,6 +82,8 @@ pub(crate) struct Metrics {
     held_until: [(HeldUntil, Counter); HeldUntil::ALL.len()],
     /// In the order of their ends.
     bodies: [Counter; BodyEnd::ALL.len()],
+    /// In the order of their ends.
+    prefills: [Counter; PrefillEnd::ALL.len()],
     /// Requests of this proxy's callers that a host gave back.
     pub(crate) bounces: Counter,
     /// Requests that this proxy gave back for its host.
@@ -157,6 +159,31 @@ impl BodyEnd {
     }
 }
 
+/// Whether a host was named that reads a prompt for the one that writes the answer, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrefillEnd {
+    Named,
+    /// The prompt has no key, or is not long enough.
+    Short,
+    /// The host that writes has enough of it.
+    Cached,
+    /// None is known that would get it.
+    NoHost,
+}
+
+impl PrefillEnd {
+    const ALL: [Self; 4] = [Self::Named, Self::Short, Self::Cached, Self::NoHost];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Short => "short",
+            Self::Cached => "cached",
+            Self::NoHost => "no_host",
+        }
+    }
+}
+
 impl Metrics {
     pub(crate) fn define(host: &impl Host) -> Self {
         Self {
@@ -182,6 +209,8 @@ impl Metrics {
             }),
             bodies: BodyEnd::ALL
                 .map(|end| Counter::by_reason(host, "weir_bodies_total", end.as_str())),
+            prefills: PrefillEnd::ALL
+                .map(|end| Counter::by_reason(host, "weir_prefills_total", end.as_str())),
             bounces: Counter::define(host, "weir_bounces_total"),
             given_back: Counter::define(host, "weir_inbound_bounced_total"),
             refused: Counter::define(host, "weir_inbound_refused_total"),
@@ -208,6 +237,12 @@ impl Metrics {
 
     pub(crate) fn body(&self, host: &impl Host, end: BodyEnd) {
         if let Some(counter) = self.bodies.get(end as usize) {
+            counter.increment(host);
+        }
+    }
+
+    pub(crate) fn prefill(&self, host: &impl Host, end: PrefillEnd) {
+        if let Some(counter) = self.prefills.get(end as usize) {
             counter.increment(host);
         }
     }

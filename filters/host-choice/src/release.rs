@@ -85,7 +85,8 @@ fn next<H: Host, R: RequestHost>(
         return Some(Released::Gone);
     };
     waiting.shorten(&host, now);
-    let (flow, in_flight) = dispose(vm, &host, &waiting.route, decision, now);
+    let route = (&waiting.route, waiting.prefill.as_deref());
+    let (flow, in_flight) = dispose(vm, &host, route, decision, now);
     let disposition = Disposition::new(&decision, in_flight, waiting.watch.take());
     waiting.disposition.set(Some(disposition));
     Some(Released::Here(host, flow))

@@ -11,6 +11,7 @@ mod held;
 mod in_flight;
 mod peer;
 mod peers;
+mod prefill;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,15 +135,15 @@ impl<H: Host> Vm<H> {
 
     /// A root has this configuration now. Says whether some root of this VM had it before.
     pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
-        for cluster in config.all_clusters() {
-            let Some(state) = self.clusters.add(&cluster.table) else {
+        for (table, cluster) in config.tables() {
+            let Some(state) = self.clusters.add(table) else {
                 continue;
             };
             match config.role {
                 Role::Attempt => state.bounces.attempts += 1,
                 Role::Caller | Role::Host => {
                     state.roots += 1;
-                    state.salted(&self.host, cluster.salt.as_ref(), &cluster.table);
+                    state.salted(&self.host, cluster.salt.as_ref(), table);
                 }
             }
         }
@@ -172,8 +173,8 @@ impl<H: Host> Vm<H> {
     /// A root with this configuration is gone.
     pub(crate) fn retired(&mut self, root: u32, config: &Config) {
         self.contenders.remove(&root);
-        for cluster in config.all_clusters() {
-            if let Some(state) = self.clusters.get_mut(&cluster.table) {
+        for (table, _) in config.tables() {
+            if let Some(state) = self.clusters.get_mut(table) {
                 let roots = match config.role {
                     Role::Attempt => &mut state.bounces.attempts,
                     Role::Caller | Role::Host => &mut state.roots,

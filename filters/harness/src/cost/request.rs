@@ -77,6 +77,11 @@ fn proxy(scenario: &Scenario) -> Proxy {
     proxy.run(TICKS);
     if let Some(table) = &scenario.table {
         proxy.ads().accepts(&[resource(table)]);
+        if scenario.readers {
+            let mut readers = table.clone();
+            readers.cluster = "readers".into();
+            proxy.ads().accepts(&[resource(&readers)]);
+        }
         proxy.run(TICKS);
         let holder = scenario::holder();
         proxy

@@ -16,6 +16,8 @@ pub(super) struct Scenario {
     /// Of the plugin.
     pub(super) configuration: &'static str,
     pub(super) table: Option<v1::HostTable>,
+    /// Whether there is the same table of hosts that read prompts for these.
+    pub(super) readers: bool,
     pub(super) key: Key,
     /// Bytes of the prompt in its body, which is read for the key; 0: there is no body.
     pub(super) prompt: usize,
@@ -37,6 +39,9 @@ pub(super) enum Key {
 
 /// Keys in bodies.
 const PROMPT: &str = r#"{"clusters":{"rules":{"key":{"prompt":{}}}}}"#;
+/// The same, and other hosts read these.
+const PREFILL: &str =
+    r#"{"clusters":{"rules":{"key":{"prompt":{}},"prefill":{"table":"readers"}}}}"#;
 /// Neither the cluster's name nor the caller's address matters.
 const ANY: &str = r#"{"clusters":{"*":{"table":"rules"}},"trust":"any"}"#;
 const APPLICATION: &str = "127.0.0.1:50000";
@@ -60,6 +65,7 @@ fn scenario(name: &'static str, reason: &'static str) -> Scenario {
         reason,
         configuration: RULES,
         table: Some(table),
+        readers: false,
         key: Key::New,
         prompt: 0,
         age: Duration::ZERO,
@@ -157,6 +163,15 @@ pub(super) fn all() -> Vec<Scenario> {
             prompt: 20_000,
             configuration: PROMPT,
             ..scenario("not_cached, a prompt of 20 kB is read", "not_cached")
+        },
+        Scenario {
+            prompt: 20_000,
+            configuration: PREFILL,
+            readers: true,
+            ..scenario(
+                "not_cached, a prompt of 20 kB is read elsewhere",
+                "not_cached",
+            )
         },
         Scenario {
             more: all_headers,

@@ -149,6 +149,11 @@ fn cluster_fields() -> Vec<Field> {
             json!({ "header": "A" }),
             "User of the request: `{\"header\": NAME}`, or `\"peer_certificate\"`, the URI in the caller's certificate. Without a user each request draws a user priority",
         ),
+        field(
+            "prefill",
+            json!({ "table": "t", "above_bytes": "1GiB" }),
+            "With `key.prompt`: other hosts read prompts for those of this cluster, which write the answers. `{\"table\": NAME, \"header\": \"x-prefiller-host-port\", \"above_bytes\": \"4KiB\"}`: weir-control's name for them, which is needed; the header that names one to the host that writes, and which is removed of whatever caller; how much of a prompt that host may lack and still read it itself (the range beside this; less than 272 of `block_bytes`). The salt of keys is the same ([prefill](DESIGN.md#prefill))",
+        ),
     ]
 }
 

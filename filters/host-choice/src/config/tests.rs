@@ -36,7 +36,27 @@ fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
 
 #[test]
 fn each_fault_is_named_with_its_field() {
-    let faults: [(&str, &str); 23] = [
+    let faults: [(&str, &str); 28] = [
+        (
+            r#"{"clusters":{"a":{"prefill":{"table":"b"}}}}"#,
+            "clusters.a.prefill: needs key.prompt",
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{}}}}"#,
+            "clusters.a.prefill.table: is not 1 to 255 bytes",
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"a"}}}}"#,
+            "clusters.a.prefill.table: is that of the cluster itself",
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"X"}}}}"#,
+            r#"clusters.a.prefill.header: "X" is not a lower-case"#,
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{"block_bytes":64}},"prefill":{"table":"b","above_bytes":"17KiB"}}}}"#,
+            r#"clusters.a.prefill.above_bytes: "17KiB" is as much as keys tell of a prompt: 272 blocks of 64"#,
+        ),
         (
             r#"{"cache_limit":"64"}"#,
             r#"cache_limit: "64" is not a whole number with KiB, MiB or GiB"#,

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use weir_body::value::{MAX_STEPS, Pointer};
-use weir_policy::{CLASSES, Salt};
+use weir_policy::{CLASSES, MAX_BLOCKS, Salt};
 
 use super::{
     BodyKey, BodyValue, ClusterConfig, Config, ConfigError, KEY_HEADER, KeySource, PRIORITY_HEADER,
-    Role, Trust, UserSource, error,
+    Prefill, Role, Trust, UserSource, error,
 };
 use crate::wanted::Wanted;
 
@@ -25,6 +26,11 @@ const MAX_CORES: u32 = 4096;
 const MAX_BODY: &str = "256KiB";
 /// Bytes of a prompt's block.
 const BLOCK_BYTES: RangeInclusive<u32> = 64..=65_536;
+/// What llm-d's sidecar reads the address of the host from that reads a prompt.
+const PREFILL_HEADER: &str = "x-prefiller-host-port";
+/// About a thousand tokens. An engine that reads 8,000 a second does it in the time in which it writes five of each answer,
+/// and the way to another engine and back takes time too.
+const PREFILL_ABOVE: &str = "4KiB";
 /// Shared data cannot forget a key, so the number of tables is bounded.
 const MAX_CLUSTERS: usize = 64;
 
@@ -90,6 +96,7 @@ pub(super) struct WrittenCluster {
     key_salt: Option<String>,
     priority_header: String,
     user: UserSource,
+    prefill: Option<WrittenPrefill>,
 }
 
 impl Default for WrittenCluster {
@@ -102,6 +109,27 @@ impl Default for WrittenCluster {
             key_salt: None,
             priority_header: PRIORITY_HEADER.into(),
             user: UserSource::default(),
+            prefill: None,
+        }
+    }
+}
+
+/// Where prompts are read for hosts that write.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct WrittenPrefill {
+    table: String,
+    header: String,
+    above_bytes: String,
+}
+
+impl Default for WrittenPrefill {
+    fn default() -> Self {
+        Self {
+            table: String::new(),
+            header: PREFILL_HEADER.into(),
+            above_bytes: PREFILL_ABOVE.into(),
         }
     }
 }
@@ -245,11 +273,10 @@ impl Written {
                 return Err(error("control_cluster", reason));
             }
         }
-        if self.clusters.len() > MAX_CLUSTERS {
-            let reason = format!(
-                "{} are more than the limit of {MAX_CLUSTERS}",
-                self.clusters.len()
-            );
+        let prefills = self.clusters.values().filter_map(|it| it.prefill.as_ref());
+        let tables = self.clusters.len() + prefills.count();
+        if tables > MAX_CLUSTERS {
+            let reason = format!("{tables} are more than the limit of {MAX_CLUSTERS}");
             return Err(error("clusters", reason));
         }
         for (name, class) in &self.priorities {
@@ -280,9 +307,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         }
         None => name.to_owned(),
     };
-    if table.is_empty() || table.len() > 255 {
-        return Err(error(field("table"), "is not 1 to 255 bytes"));
-    }
+    let table = check_table(&field("table"), table)?;
     let key = check_key(&field("key"), written.key)?;
     let key_separator = match written.key_separator {
         Some(separator) if !separator.is_ascii_punctuation() => {
@@ -302,17 +327,70 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         check_header(&field("user.header"), header)?;
     }
     check_header(&field("priority_header"), &written.priority_header)?;
+    let prefill = match written.prefill {
+        Some(prefill) => Some(check_prefill(&field("prefill"), prefill, (&table, &key))?),
+        None => None,
+    };
     let (user, priority_header) = (written.user, written.priority_header);
     let wanted = Wanted::of([key.header(), &priority_header, user.header()]);
     Ok(ClusterConfig {
         enabled: written.enabled,
-        table: table.into(),
+        table,
         key,
         key_separator,
         salt,
         priority_header,
         user,
+        prefill: prefill.map(Rc::new),
         wanted,
+    })
+}
+
+fn check_table(field: &str, table: String) -> Result<Rc<str>, ConfigError> {
+    if table.is_empty() || table.len() > 255 {
+        return Err(error(field, "is not 1 to 255 bytes"));
+    }
+    Ok(table.into())
+}
+
+/// Of a cluster with this table and this key.
+fn check_prefill(
+    field: &str,
+    written: WrittenPrefill,
+    (own, key): (&Rc<str>, &KeySource),
+) -> Result<Prefill, ConfigError> {
+    let of = |name: &str| format!("{field}.{name}");
+    let table = check_table(&of("table"), written.table)?;
+    if table == *own {
+        return Err(error(of("table"), "is that of the cluster itself"));
+    }
+    check_header(&of("header"), &written.header)?;
+    let above = &written.above_bytes;
+    let above_bytes = size(
+        &of("above_bytes"),
+        above,
+        ("0KiB", 0),
+        ("512KiB", 512 << 10),
+    )?;
+    let KeySource::Body(BodyKey {
+        value: BodyValue::Prompt(block_bytes),
+        ..
+    }) = key
+    else {
+        let reason = "needs key.prompt, by which the length of a prompt is known";
+        return Err(error(field, reason));
+    };
+    let above_blocks = above_bytes / (*block_bytes).max(1);
+    if above_blocks >= MAX_BLOCKS {
+        let reason = format!(
+            "{above:?} is as much as keys tell of a prompt: {MAX_BLOCKS} blocks of {block_bytes} bytes (key.prompt.block_bytes)"
+        );
+        return Err(error(of("above_bytes"), reason));
+    }
+    Ok(Prefill {
+        table,
+        header: written.header,
+        above_blocks,
     })
 }
 

@@ -106,7 +106,7 @@ impl<H: Host> Vm<H> {
             false => Ending::NoAnswer,
         };
         state.ended(&self.host, from, ending);
-        state.assigned(to, &tries.request, now, false);
+        state.assigned(to, &tries.request, now, (false, true));
         if let Some(load) = load {
             state.counters.observed(by, load.clone());
             state.cluster.observed(by, load, now);

@@ -15,18 +15,19 @@ use crate::record::Ending;
 use crate::tries::Tries;
 
 impl<H: Host> Vm<H> {
-    /// A request goes to a host, and counts there until [`Vm::end`].
+    /// A request goes to a host, and counts there until [`Vm::end`]. `reads` says whether the host reads its prompt
+    /// itself.
     pub(crate) fn send(
         &mut self,
         route: &RouteRequest,
         (host, now): (HostId, Duration),
-        hedge: Option<Hedge>,
-        tries: Option<Rc<Tries>>,
+        second: (Option<Hedge>, Option<Rc<Tries>>),
+        reads: bool,
     ) -> Box<InFlight> {
         if let Some(state) = self.clusters.get_mut(&route.table) {
-            state.assigned(host, &route.request, now, true);
+            state.assigned(host, &route.request, now, (true, reads));
         }
-        InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
+        InFlight::new(route, (host, now), second, self.abandoned.clone())
     }
 
     /// A request that was left to Envoy has an answer of this host; none where the table does not have it.
@@ -34,7 +35,7 @@ impl<H: Host> Vm<H> {
         let table = self.cluster(&route.table)?.table()?;
         table.index_of(host)?;
         let now = self.host.now();
-        Some(self.send(route, (host, now), None, None))
+        Some(self.send(route, (host, now), (None, None), true))
     }
 
     /// Another host has the request from now on.
@@ -43,7 +44,8 @@ impl<H: Host> Vm<H> {
         if let Some(state) = self.clusters.get_mut(&in_flight.table) {
             let sent = (in_flight.host, in_flight.at);
             state.ended(&self.host, sent, Ending::NoAnswer);
-            state.assigned(host, &in_flight.request, now, true);
+            let reads = in_flight.prefilling.is_none();
+            state.assigned(host, &in_flight.request, now, (true, reads));
         }
         (in_flight.host, in_flight.at) = (host, now);
         if let Some(tries) = in_flight.tries.take() {
@@ -55,6 +57,9 @@ impl<H: Host> Vm<H> {
     pub(crate) fn end(&mut self, in_flight: &mut InFlight, ending: Ending) {
         if let Some(tries) = in_flight.tries.take() {
             self.forget(tries.id);
+        }
+        if let Some(prefilling) = in_flight.prefilling.take() {
+            self.end_prefill(*prefilling, Ending::NoAnswer);
         }
         let sent = (in_flight.host, in_flight.at);
         let second = in_flight.hedge.map(|hedge| hedge.host);
@@ -86,7 +91,7 @@ impl<H: Host> Vm<H> {
         }
     }
 
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         table: &str,
         sent: (HostId, Duration),
@@ -104,13 +109,14 @@ impl<H: Host> Vm<H> {
 }
 
 impl ClusterState {
-    /// A request goes to a host; `is_new` says whether it has just been admitted.
+    /// A request goes to a host; `is_new` says whether it has just been admitted, `reads` whether the host reads its
+    /// prompt itself.
     pub(super) fn assigned(
         &mut self,
         host: HostId,
         request: &Request,
         now: Duration,
-        is_new: bool,
+        (is_new, reads): (bool, bool),
     ) {
         if let Some(table) = self.cluster.table()
             && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
@@ -119,7 +125,7 @@ impl ClusterState {
             let rank = ranks.then_some(request.rank);
             self.counters.assigned(host, &row.address, rank);
         }
-        let reading = self.cluster.assigned(host, request, now);
+        let reading = self.cluster.assigned_to(host, request, reads, now);
         if !reading.is_zero() {
             self.counters.reads(host, reading);
         }

@@ -16,9 +16,8 @@ use weir_harness::{
     table, up,
 };
 
-/// Keys are in bodies.
-const OTHER: &str =
-    r#"{"clusters":{"rules":{"key":{"prompt":{"block_bytes":64}}}},"debug":true,"trust":"none"}"#;
+/// Keys are in bodies, and other hosts read these.
+const OTHER: &str = r#"{"clusters":{"rules":{"key":{"prompt":{"block_bytes":64}},"prefill":{"table":"readers","above_bytes":"0KiB"}}},"debug":true,"trust":"none"}"#;
 const BODY: &str =
     r#"{"model":"m","prompt":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}"#;
 /// By default.
@@ -263,8 +262,10 @@ impl World {
                         ..Default::default()
                     });
                 }
+                let mut readers = table.clone();
+                readers.cluster = "readers".into();
                 table.cache_shards = shards;
-                self.send_resources(vec![resource(&table)]);
+                self.send_resources(vec![resource(&table), resource(&readers)]);
             }
             Event::Shards { version, shards } => {
                 self.send_resources(cached(version, shards, &[("0", A), ("1", B), ("2", C)]));

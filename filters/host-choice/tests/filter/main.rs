@@ -15,6 +15,7 @@ mod hedging;
 mod heed;
 mod holding;
 mod lease;
+mod prefill;
 mod reference;
 mod refusals;
 mod reports;

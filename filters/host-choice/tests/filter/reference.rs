@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 18] = [
+const MEANINGS: [(&str, &str); 19] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -60,6 +60,10 @@ const MEANINGS: [(&str, &str); 18] = [
     (
         "weir_bodies_total",
         "With `key.prompt` or `key.json`: requests with a body, by what became of reading it: `read` to its end or up to the key, `cut` after `max_bytes` or a first part, `late` as it did not begin, or end, in time, `malformed`, `unread` as it is no JSON by its headers, is compressed, or the plugin lacks `allow_on_headers_stop_iteration`. `late`, `malformed` and `unread` ones have no key",
+    ),
+    (
+        "weir_prefills_total",
+        "With `prefill`: requests whose host was named, by who reads the prompt: `named`, another host, which the header names; else the host itself, as the prompt is `short` or it has enough of it (`cached`), or as there is `no_host` that would: no table, or nobody who admits the request",
     ),
     (
         "weir_bounces_total",
