@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use axum::http::HeaderName;
 use clap::Parser;
 use weir_llm_host::{Settings, Timing};
 
@@ -32,6 +33,10 @@ pub(crate) struct Args {
     /// prompt, in their order. /cache then tells which of these blocks are cached.
     #[arg(long, value_name = "CHARACTER")]
     pub(crate) key_separator: Option<char>,
+    /// Hosts that write: the one whose address this header of a request has reads the prompt first, as llm-d's sidecar
+    /// has it done by `x-prefiller-host-port`.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) prefill_header: Option<HeaderName>,
     /// Publish what comes into each host's cache and goes, as vLLM does (ZeroMQ, MessagePack). Two ports more, the same of
     /// all hosts, in the file of ports as `kv_events` and `kv_replays`. The tokens are the bytes of the text.
     #[arg(long)]

@@ -42,7 +42,7 @@ pub struct Settings {
 /// - The first begins its prefill when no other sequence is in prefill, a slot is free, and the
 ///   blocks that it does not find cached, its answer's included, fit beside those of the sequences
 ///   that run.
-/// - Prefill takes time for each token that was not found; decode for each token of the answer,
+/// - Prefill takes time for each token that was not found, of a prompt that another host has read for one; decode for each token of the answer,
 ///   however many sequences decode beside it.
 /// - A prompt's full blocks can be found by others from the end of its prefill on. Those of answers
 ///   cannot.
@@ -222,10 +222,14 @@ impl Engine {
         } = &self.settings;
         let hit_tokens = (begun.hit_blocks * block_tokens) as u64;
         let sequence = first.sequence;
+        let unread = match sequence.read_by {
+            Some(_) => 0,
+            None => sequence.prompt.tokens.saturating_sub(hit_tokens),
+        };
         let spent = Spent {
             begun: now,
             wait: now.saturating_sub(first.since),
-            prefill: timing.prefill(sequence.prompt.tokens.saturating_sub(hit_tokens)),
+            prefill: timing.prefill(unread),
             decode: timing.decode(sequence.output_tokens),
             hit_blocks: begun.hit_blocks,
             hit_tokens,

@@ -61,6 +61,7 @@ async fn main() -> anyhow::Result<()> {
             model: args.model.clone(),
             block_tokens: settings.block_tokens,
             key_separator: args.key_separator,
+            prefill_header: args.prefill_header.clone(),
             host: Host::start(Engine::new(settings, new_epoch()), origin, publisher),
             log: log.clone(),
         };

@@ -37,12 +37,20 @@ pub struct Line {
     pub prompt_tokens: u64,
     /// How many of these were cached.
     pub hit_tokens: u64,
+    /// The host that read the prompt for this one, or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by: Option<SocketAddr>,
 }
 
 impl Line {
     /// Of an answered request.
     #[must_use]
-    pub fn new(host: SocketAddr, prompt: &Prompt, key: Option<&str>, spent: &Spent) -> Self {
+    pub fn new(
+        host: SocketAddr,
+        prompt: &Prompt,
+        (key, read_by): (Option<&str>, Option<SocketAddr>),
+        spent: &Spent,
+    ) -> Self {
         let micros = |d: Duration| u64::try_from(d.as_micros()).unwrap_or(u64::MAX);
         Self {
             host,
@@ -55,6 +63,7 @@ impl Line {
             hit_blocks: spent.hit_blocks,
             prompt_tokens: prompt.tokens,
             hit_tokens: spent.hit_tokens,
+            read_by,
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request on its way through a host.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::key::Key;
@@ -15,6 +16,8 @@ pub struct Sequence {
     pub output_tokens: u64,
     /// The caller's name for what it expects to be cached.
     pub key: Option<Key>,
+    /// The host that has read the prompt for this one: all of its cache is here at once.
+    pub read_by: Option<SocketAddr>,
 }
 
 /// Names a sequence within its host; later ones are greater.

@@ -3,6 +3,7 @@
 
 mod completion;
 mod failure;
+mod prefill;
 mod request;
 mod stream;
 mod written;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
@@ -23,6 +24,7 @@ use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::request_log::RequestLog;
 use failure::Failure;
+use request::Api;
 
 /// Everything that handlers of one host share.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct App {
     pub block_tokens: usize,
     /// Keys are lists of names of blocks.
     pub key_separator: Option<char>,
+    /// The header that names the host which reads a request's prompt for this one.
+    pub prefill_header: Option<HeaderName>,
     /// Where answered requests are noted; shared between hosts.
     pub log: Option<Arc<RequestLog>>,
 }
@@ -53,8 +57,8 @@ pub async fn serve(listener: TcpListener, app: App, max_body_bytes: usize) -> st
         let _ = stream.set_nodelay(true);
     });
     let router = Router::new()
-        .route("/v1/completions", post(completion::complete))
-        .route("/v1/chat/completions", post(completion::chat))
+        .route(Api::Completions.path(), post(completion::complete))
+        .route(Api::Chat.path(), post(completion::chat))
         .route("/v1/models", get(models))
         .route("/metrics", get(metrics))
         .route("/cache", get(cache))

@@ -220,6 +220,47 @@ fn one_waits_while_another_is_read_and_the_pages_tell() {
     }
 }
 
+#[test]
+fn a_prompt_is_read_by_the_host_that_the_header_names_and_answered_by_the_other() {
+    const HEADER: &str = "x-prefiller-host-port";
+    let readers = Hosts::start(1, &["--speed-up", "1000"]);
+    // It would read a prompt for eight minutes.
+    let slow = ["--speed-up", "0.001", "--decode-ms-per-token", "0.01"];
+    let writers = Hosts::start(1, &[&["--prefill-header", HEADER][..], &slow].concat());
+    let ask = |path: &str, header: &str, stream: bool| {
+        let prompt = "a".repeat(16_000);
+        let body = json!({
+            "model": "m", "prompt": prompt, "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": 4, "max_completion_tokens": 4, "stream": stream,
+        });
+        writers.ask(0, "POST", path, header, &body.to_string())
+    };
+    let named = format!("{HEADER}: {}\r\n", readers.addresses[0]);
+    for (path, stream) in [("/v1/completions", false), ("/v1/chat/completions", true)] {
+        assert_eq!(ask(path, &named, stream).status, 200);
+    }
+    let (read, written) = (readers.log(), writers.log());
+    assert_eq!((read.len(), written.len()), (2, 2));
+    for (read, written) in read.iter().zip(&written) {
+        assert_eq!(read.blocks, written.blocks);
+        assert_eq!(read.read_by, None);
+        assert_eq!(written.read_by, Some(readers.addresses[0]));
+        // One token, and four.
+        assert_eq!((read.decode_us, written.decode_us), (25, 40_000));
+    }
+    let nobody = format!("{HEADER}: 127.0.0.1:1\r\n");
+    let nonsense = format!("{HEADER}: nobody\r\n");
+    for (header, status, reason) in [
+        (nobody, 502, "the prompt was not read by 127.0.0.1:1"),
+        (nonsense, 400, "is not the address of a host"),
+    ] {
+        let answer = ask("/v1/completions", &header, false);
+        assert_eq!(answer.status, status);
+        assert!(answer.body.contains(reason), "{}", answer.body);
+    }
+    assert_eq!(writers.log().len(), 2);
+}
+
 /// The first is read for 1,000 s, the second for a quarter of one.
 #[test]
 fn when_a_caller_leaves_the_next_in_the_queue_begins() {

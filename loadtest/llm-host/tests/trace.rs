@@ -37,6 +37,7 @@ fn sequence(made: &Made, separator: Option<char>) -> Sequence {
         prompt: Prompt::of(body["prompt"].as_str().unwrap(), BLOCK_TOKENS),
         output_tokens: body["max_tokens"].as_u64().unwrap(),
         key: Some(Key::new(&made.request.key, separator)),
+        read_by: None,
     }
 }
 

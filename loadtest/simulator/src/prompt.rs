@@ -24,6 +24,7 @@ pub(crate) fn of(job: &Job, keys: &[Key], settings: &Settings) -> Sequence {
         },
         output_tokens: tokens(job.work.core_time(), settings),
         key: named,
+        read_by: None,
     }
 }
 

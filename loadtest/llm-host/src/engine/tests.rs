@@ -29,7 +29,24 @@ fn sequence(blocks: &[u64], tokens: u64, output_tokens: u64) -> Sequence {
         },
         output_tokens,
         key: None,
+        read_by: None,
     }
+}
+
+#[test]
+fn a_prompt_that_another_host_has_read_is_not_read_again_and_can_be_found_here() {
+    let mut engine = engine(10, 100);
+    let asked = Sequence {
+        read_by: Some(([127, 0, 0, 1], 1).into()),
+        ..sequence(&[1, 2], 25, 4)
+    };
+    engine.submit(Duration::ZERO, asked).unwrap();
+    let later = Duration::from_secs(1);
+    engine.submit(later, sequence(&[1, 2, 3], 35, 4)).unwrap();
+    let ended = engine.advance(2 * later);
+    let spent = ended.iter().map(|(_, spent)| spent);
+    let spent: Vec<_> = spent.map(|it| (it.hit_blocks, it.prefill)).collect();
+    assert_eq!(spent, [(0, MS), (2, 15 * MS)]);
 }
 
 #[test]

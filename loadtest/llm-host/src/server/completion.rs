@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::failure::Failure;
 use super::request::{Api, Asked};
-use super::{App, number, stream, written};
+use super::{App, number, prefill, stream, written};
 use crate::key::Key;
 use crate::load::{Load, ORCA_HEADER};
 use crate::request_log::Line;
@@ -44,7 +44,11 @@ async fn answer(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body.map_err(|bad| Failure::new(bad.status(), bad.body_text()))?;
-    let asked = Asked::parse(&app, api, headers, &body)?;
+    let mut asked = Asked::parse(&app, api, headers, &body)?;
+    if let Some(reader) = prefill::reader(&app, headers)? {
+        prefill::ask(reader, api, &body).await?;
+        asked.sequence.read_by = Some(reader);
+    }
     let sequence = asked.sequence.clone();
     let mut under_way = app.host.submit(sequence.clone())?;
     let (mut response, spent, load) = if asked.stream {
@@ -67,13 +71,18 @@ async fn answer(
 
 /// A request has been answered in whole.
 pub(super) fn note(app: &App, asked: &Sequence, spent: &Spent) -> io::Result<()> {
-    let Sequence { prompt, key, .. } = asked;
+    let Sequence {
+        prompt,
+        key,
+        read_by,
+        ..
+    } = asked;
     app.metrics.answered(prompt.tokens, spent);
     match &app.log {
         Some(log) => log.write(&Line::new(
             app.address,
             prompt,
-            key.as_ref().map(Key::text),
+            (key.as_ref().map(Key::text), *read_by),
             spent,
         )),
         None => Ok(()),

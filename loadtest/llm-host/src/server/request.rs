@@ -55,6 +55,15 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
+impl Api {
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Completions => "/v1/completions",
+            Self::Chat => "/v1/chat/completions",
+        }
+    }
+}
+
 impl Asked {
     /// Of a request's body.
     pub(super) fn parse(
@@ -90,6 +99,7 @@ impl Asked {
                 prompt,
                 output_tokens: max_tokens.unwrap_or(MAX_TOKENS),
                 key: key(app, headers)?,
+                read_by: None,
             },
             stream: written.stream.unwrap_or(false),
             include_usage: options.and_then(|options| options.include_usage) == Some(true),
