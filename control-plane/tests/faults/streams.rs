@@ -2,6 +2,7 @@
 //! Answers that come as they are written, of emulated engines of a language model, to callers that stay and callers that go.
 
 mod load_tool;
+mod prefill;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -65,22 +67,48 @@ impl Engine {
         self.log().lines().count()
     }
 
+    fn requests(&self) -> Vec<Answered> {
+        lines(&self.log())
+    }
+
     async fn in_progress(&self) -> Option<f64> {
         let (_, page) = http::get(self.address, "/metrics").await?;
         sum(&page, "weir_host_in_progress ")
     }
 }
 
+/// What an engine tells of a request.
+#[derive(Deserialize)]
+struct Answered {
+    host: SocketAddr,
+    decode_us: f64,
+    blocks: Vec<String>,
+    hit_blocks: usize,
+    read_by: Option<SocketAddr>,
+}
+
+fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
 /// A sidecar that reads prompts, before these hosts.
 async fn start(hosts: &[SocketAddr]) -> World {
-    let row = |address: &SocketAddr| json!({"address": address, "capacity_millicores": 64_000});
+    plan(hosts).start().await
+}
+
+fn row(address: &SocketAddr) -> Value {
+    json!({"address": address, "capacity_millicores": 64_000})
+}
+
+fn plan(hosts: &[SocketAddr]) -> Plan {
     let key = json!({"prompt": {"block_bytes": 64}});
     let change = json!({
         "clusters": {"rules": {"policy": {"assumed_cached": "5m", "stale_after": "60s"}}},
         "standalone": {"filter": {"config": {"clusters": {"rules": {"key": key}}}}},
     });
-    let plan = Plan::hosts(hosts.iter().map(row).collect());
-    plan.with(change).start().await
+    Plan::hosts(hosts.iter().map(row).collect()).with(change)
 }
 
 /// An answer on its way.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use weir_processes::process::Started;
 
-use super::{Engine, start};
+use super::{Answered, Engine, lines, start};
 
 /// Much longer than it takes: it is a dozen processes that each load their modules.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -47,21 +47,6 @@ impl Record {
     fn header(&self, name: &str) -> &str {
         &self.trace_data.response_headers[name]
     }
-}
-
-/// What an engine tells of a request.
-#[derive(Deserialize)]
-struct Answered {
-    host: SocketAddr,
-    decode_us: f64,
-    blocks: Vec<String>,
-    hit_blocks: usize,
-}
-
-fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect()
 }
 
 /// Each begins as no other does, and at length.
@@ -153,7 +138,7 @@ async fn conversations_of_a_load_tool_stream_and_stay_at_the_host_that_has_read_
 
     let told = std::fs::read_to_string(folder.join("told/profile_export.jsonl"));
     let told: Vec<Record> = lines(&told.unwrap());
-    let answered: Vec<Answered> = lines(&engine.log());
+    let answered = engine.requests();
     assert_eq!((told.len(), answered.len()), (TALKS * TURNS, TALKS * TURNS));
     are_whole_and_decided_by_prompts(&told);
     stay_where_they_were(&answered);
