@@ -319,7 +319,11 @@ impl Ours {
         match &self.handles {
             Handles::Userspace {
                 governor, setspeed, ..
-            } => self.is_speed(wrote, get(setspeed)) && shows(governor, USERSPACE),
+            } => {
+                let there = get(setspeed);
+                // What cannot be read does not stand.
+                there.is_some() && self.is_speed(wrote, there) && shows(governor, USERSPACE)
+            }
             Handles::Clamp { min, max, .. } => get(min)
                 .zip(get(max))
                 .is_some_and(|(min, max)| is_clamped(wrote, min, max)),
