@@ -4,8 +4,7 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -54,10 +53,7 @@ struct Talker(SendRequest<Full<Bytes>>);
 
 impl Talker {
     async fn new(world: &World) -> Self {
-        let connection = TcpStream::connect(world.egress).await.unwrap();
-        let (sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
-        tokio::spawn(connection);
-        Self(sender)
+        Self(world.connect().await)
     }
 
     async fn says(&mut self, body: &str) -> Answer {

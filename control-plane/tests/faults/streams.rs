@@ -12,13 +12,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::http;
@@ -126,9 +123,7 @@ impl Stream {
             "model": "m", "messages": [{"role": "user", "content": said}],
             "max_tokens": tokens, "stream": true,
         });
-        let connection = TcpStream::connect(world.egress).await.unwrap();
-        let (mut sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
-        tokio::spawn(connection);
+        let mut sender = world.connect().await;
         let request = Request::post("/v1/chat/completions").header("host", "rules");
         let request = request.header("content-type", "application/json");
         let request = request.body(Full::new(Bytes::from(body.to_string())));

@@ -7,8 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::client::{Answer, Caller, keyed};
@@ -228,6 +233,14 @@ impl Plan {
 }
 
 impl World {
+    /// A connection to the sidecar, and so one of its threads.
+    pub(crate) async fn connect(&self) -> SendRequest<Full<Bytes>> {
+        let connection = TcpStream::connect(self.egress).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
     pub(crate) fn caller(&self) -> Caller {
         Caller::new(self.egress)
     }

@@ -6,10 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::{Engine, IN_FLIGHT, LIMIT, plan, row};
@@ -30,11 +28,8 @@ struct Talker {
 
 impl Talker {
     async fn new(world: &World) -> Self {
-        let connection = TcpStream::connect(world.egress).await.unwrap();
-        let (sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
-        tokio::spawn(connection);
         Self {
-            sender,
+            sender: world.connect().await,
             said: Vec::new(),
         }
     }
