@@ -50,11 +50,7 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn found(&self) -> Result<Section> {
-        let first = |times: &Times| times.first_token_s;
-        let mut columns = vec![Column::of("prompt tokens found / %", |run| {
-            figures::found(&run.answered) * 100.0
-        })];
-        columns.extend(times(self.plan.speed_up, "first token", first));
+        let mut columns = found_and_first(self.plan);
         columns.push(Column::of("busiest host's reading, to the mean", |run| {
             figures::imbalance(&run.answered, self.plan.hosts)
         }));
@@ -139,6 +135,17 @@ impl Measured<'_> {
 }
 
 /// Mean and percentiles of a time, in seconds of the trace.
+/// What was found of the prompts, and when their answers began.
+fn found_and_first<'a>(plan: &Plan) -> Vec<Column<'a>> {
+    let mut columns = vec![Column::of("prompt tokens found / %", |run| {
+        figures::found(&run.answered) * 100.0
+    })];
+    columns.extend(times(plan.speed_up, "first token", |times| {
+        times.first_token_s
+    }));
+    columns
+}
+
 fn times<'a>(speed_up: u32, what: &str, time: fn(&Times) -> f64) -> Vec<Column<'a>> {
     let values =
         move |run: &Run| -> Vec<f64> { figures::times(run, speed_up).iter().map(time).collect() };

@@ -7,8 +7,8 @@ use weir_report::Spread;
 use crate::bench::inference::figures::{self, Class, mean};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
-use crate::bench::inference::sections::table::{self, Column};
-use crate::bench::inference::sections::{times, words};
+use crate::bench::inference::sections::table;
+use crate::bench::inference::sections::{found_and_first, words};
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
@@ -18,12 +18,6 @@ pub(in crate::bench::inference) fn callers(
     workload: &Workload,
     runs: &[Run],
 ) -> Result<Section> {
-    let mut columns = vec![Column::of("prompt tokens found / %", |run| {
-        figures::found(&run.answered) * 100.0
-    })];
-    columns.extend(times(plan.speed_up, "first token", |times| {
-        times.first_token_s
-    }));
     let first_token = |way| -> Vec<f64> {
         let runs = runs.iter().filter(|run| run.way == way);
         let of = |run| mean(&figures::first_tokens(run, plan.speed_up, Class::All));
@@ -40,7 +34,7 @@ pub(in crate::bench::inference) fn callers(
             words::trace(plan, &workload.facts),
             words::rounds(plan),
         ),
-        table: table::of(&columns, &Way::CALLERS, runs)?,
+        table: table::of(&found_and_first(plan), &Way::CALLERS, runs)?,
         targets: vec![Target {
             what: "first token, mean, of eight Weir callers to one".to_owned(),
             bound: Bound::AtMost(1.05),

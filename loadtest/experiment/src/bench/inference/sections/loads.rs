@@ -9,7 +9,7 @@ use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
 use crate::bench::inference::saturation::Saturation;
 use crate::bench::inference::sections::table::{self, Column};
-use crate::bench::inference::sections::{times, words};
+use crate::bench::inference::sections::{found_and_first, words};
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
@@ -89,12 +89,7 @@ pub(in crate::bench::inference) fn loads(
 
 fn columns<'a>(plan: &Plan, workload: &Workload) -> Vec<Column<'a>> {
     let requests = workload.facts.requests as f64;
-    let mut columns = vec![Column::of("prompt tokens found / %", |run| {
-        figures::found(&run.answered) * 100.0
-    })];
-    columns.extend(times(plan.speed_up, "first token", |times| {
-        times.first_token_s
-    }));
+    let mut columns = found_and_first(plan);
     columns.push(Column::of("without an answer / %", move |run| {
         (requests - run.good().count() as f64) / requests * 100.0
     }));

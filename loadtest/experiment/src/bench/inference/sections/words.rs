@@ -22,12 +22,15 @@ pub(super) const EPP_AND_WEIR: [&str; 2] = [
 /// What is sent, and to whom.
 pub(super) fn trace(plan: &Plan, facts: &Facts) -> String {
     let each = |tokens: u64| tokens as f64 / facts.requests as f64;
+    let speed = match plan.speed_up {
+        1 => "in its own time".to_owned(),
+        speed_up => format!("sped up {speed_up} times"),
+    };
     format!(
-        "{} minutes of the {}, sped up {} times: {} requests with prompts of {:.0} tokens and answers of \
+        "{} minutes of the {}, {speed}: {} requests with prompts of {:.0} tokens and answers of \
          {:.0} in the mean, to {} emulated hosts with real prefix caches of {} blocks and modelled times (loadtest/llm-host)",
         plan.minutes,
         plan.source.name,
-        plan.speed_up,
         facts.requests,
         each(facts.prompt_tokens),
         each(facts.output_tokens),
