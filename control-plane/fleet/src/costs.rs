@@ -73,7 +73,7 @@ struct Learned {
 
 impl Learned {
     /// The host has it from now on. Whether it had it before; none where too many have to know.
-    fn had(&mut self, host: HostId) -> Option<bool> {
+    fn takes(&mut self, host: HostId) -> Option<bool> {
         let (had, bit) = (self.had, 1 << (host.0 % 64));
         self.had |= bit;
         (had.count_ones() <= MOST_HAD).then_some(had & bit != 0)
@@ -192,7 +192,7 @@ impl Costs {
         let (all_run, all_fetch) = (self.run, self.fetch);
         let learned = self.learned(spent.key);
         let expected = learned.run;
-        let again = learned.had(spent.host);
+        let again = learned.takes(spent.host);
         learned.run.add(run, NEWEST);
         if let Some(fetch) = fetch {
             learned.fetch.add(fetch, NEWEST);
@@ -251,6 +251,13 @@ mod tests {
             host: HostId(host),
             fetch: None,
             run: Duration::from_millis(millis),
+        }
+    }
+
+    fn fetched(key: u64, host: u64) -> Spent {
+        Spent {
+            fetch: Some(Duration::from_millis(10)),
+            ..spent(key, host, 10)
         }
     }
 
@@ -329,14 +336,7 @@ mod tests {
     fn what_a_host_fetches_that_it_had_is_fetched_again_until_all_is_found() {
         let mut costs = Costs::default();
         let mut fetch = |key, host| {
-            let fetch = Some(Duration::from_millis(10));
-            costs.learn(
-                &Spent {
-                    fetch,
-                    ..spent(key, host, 10)
-                },
-                NOW,
-            );
+            costs.learn(&fetched(key, host), NOW);
             costs.refetched()
         };
         for key in 0..40 {
@@ -360,14 +360,7 @@ mod tests {
     fn hosts_of_a_large_fleet_that_fetch_a_key_once_each_are_not_taken_for_each_other() {
         let mut costs = Costs::default();
         for host in 0..200 {
-            let fetch = Some(Duration::from_millis(10));
-            costs.learn(
-                &Spent {
-                    fetch,
-                    ..spent(1, host, 10)
-                },
-                NOW,
-            );
+            costs.learn(&fetched(1, host), NOW);
         }
         assert_eq!(costs.refetched(), 0.0);
     }

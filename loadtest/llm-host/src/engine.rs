@@ -42,7 +42,7 @@ pub struct Settings {
 /// - The first begins its prefill when no other sequence is in prefill, a slot is free, and the
 ///   blocks that it does not find cached, its answer's included, fit beside those of the sequences
 ///   that run.
-/// - Prefill takes time for each token that was not found, of a prompt that another host has read for one; decode for each token of the answer,
+/// - Prefill takes time for each token that was not found, or for one where another host has read the prompt; decode for each token of the answer,
 ///   however many sequences decode beside it.
 /// - A prompt's full blocks can be found by others from the end of its prefill on. Those of answers
 ///   cannot.

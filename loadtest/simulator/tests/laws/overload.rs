@@ -149,7 +149,7 @@ fn in_overload_steady_levels_keep_goodput_and_lose_nothing_important() {
     }
 }
 
-/// Of one seed it is within a hundredth of 0.8, of whatever selection.
+/// By eight seeds: of one, goodput is between 0.79 and 0.82 by either selection.
 #[test]
 fn in_overload_credits_that_are_waited_for_keep_goodput_and_lose_nothing_important() {
     for selection in [Selection::Estimate, Selection::Dynamic] {
