@@ -147,8 +147,7 @@ impl Network {
 
     /// Removes a namespace whose processes have ended.
     pub(crate) fn remove(&mut self, namespace: &str) -> Result<()> {
-        self.link(namespace)?;
-        ip(&format!("netns del {namespace}"))?;
+        remove(namespace, self.link(namespace)?)?;
         self.links.remove(namespace);
         Ok(())
     }
@@ -192,12 +191,20 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for namespace in self.links.keys() {
+        for (namespace, link) in &self.links {
             // Nothing to be done about it here; the next mesh tries again.
-            let _ = ip(&format!("netns del {namespace}"));
+            let _ = remove(namespace, link);
         }
         let _ = ip(&format!("link del {}", self.bridge));
     }
+}
+
+/// Removes a namespace and its link. The link by name: the kernel takes a namespace down in the background, and until
+/// then its link keeps a name that the next network of this process has as well.
+fn remove(namespace: &str, link: &str) -> Result<()> {
+    let cut = ip(&format!("link del {link}"));
+    ip(&format!("netns del {namespace}"))?;
+    cut
 }
 
 /// Whether network namespaces can be had here.
@@ -325,6 +332,8 @@ fn tc(arguments: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use weir_needs::Need;
+
     use super::*;
 
     #[test]
@@ -336,6 +345,33 @@ mod tests {
         );
         assert_eq!(left(&names, NAMESPACE), ["weir-mesh-99999999-rules-1"]);
         assert_eq!(left("wm99999999\nwmx\nwlan0", INTERFACE), ["wm99999999"]);
+    }
+
+    #[test]
+    fn no_name_of_a_network_is_taken_once_it_is_dropped() {
+        let mut network = match Network::make() {
+            Ok(network) => network,
+            Err(error) => {
+                weir_needs::skip(Need::Namespaces, format!("{error:#}"));
+                return;
+            }
+        };
+        for host in 0..8 {
+            network.place(&format!("taken-{host}")).unwrap();
+        }
+        let of_network = |network: &Network| {
+            let links = ip_says("-o link show").unwrap();
+            let name = format!("{}h", network.bridge);
+            links.lines().filter(|line| line.contains(&name)).count()
+        };
+        assert_eq!(of_network(&network), 8);
+        let namespace = network.links.keys().next().unwrap().clone();
+        network.remove(&namespace).unwrap();
+        assert_eq!(of_network(&network), 7);
+        let bridge = network.bridge.clone();
+        drop(network);
+        let links = ip_says("-o link show").unwrap();
+        assert!(!links.contains(&bridge), "{links}");
     }
 
     #[test]
