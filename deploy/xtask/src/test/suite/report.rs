@@ -13,6 +13,9 @@ use crate::test::suite::pool::{Done, End};
 /// The need of those that their source tells to leave out.
 const IGNORED: &str = "ignored";
 
+/// Of what a program said before it failed: test harnesses tell the reasons at their end.
+const LAST_LINES: usize = 40;
+
 /// Of all test programs so far.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -20,6 +23,8 @@ pub(crate) struct Report {
     /// With the program before the name of the test.
     failed: Vec<String>,
     skipped: BTreeSet<Skip>,
+    /// Programs of which something failed, and the last lines of each.
+    last_words: Vec<(String, String)>,
 }
 
 /// A test that tested nothing. Sorted by what it needed.
@@ -97,6 +102,9 @@ impl Report {
             }
             End::Exited(_) => {}
         }
+        if !failed.is_empty() {
+            self.last_words.push((program.to_owned(), last_lines(log)));
+        }
         let words = [
             (passed, "passed"),
             (failed.len(), "FAILED"),
@@ -131,7 +139,7 @@ impl Report {
     }
 }
 
-/// Skipped tests by name, then how many there are of all.
+/// Skipped tests by name, why others failed, then how many there are of all.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (need, number) in self.skipped() {
@@ -139,6 +147,9 @@ impl fmt::Display for Report {
             for skip in self.skipped.iter().filter(|skip| skip.need == need) {
                 writeln!(f, "  {}: {}", skip.program, skip.test)?;
             }
+        }
+        for (program, words) in &self.last_words {
+            write!(f, "failed, the last lines of {program}:\n{words}")?;
         }
         write!(f, "{} passed, {} failed", self.passed, self.failed.len())?;
         if !self.skipped.is_empty() {
@@ -148,27 +159,41 @@ impl fmt::Display for Report {
     }
 }
 
-/// Reads `test NAME ... ok` and `test result: …`, as libtest and what plays libtest write them.
+/// Whoever reads the end of a long run alone finds there why it failed.
+fn last_lines(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let first = lines.len().saturating_sub(LAST_LINES);
+    let last = lines.get(first..).unwrap_or_default();
+    last.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Reads `test NAME ... ok` and `test result: …`, as libtest and what plays libtest write them. With one thread they
+/// write the name before the test runs: what the test says comes between, and the result has a line of its own.
 fn said(log: &str) -> Said<'_> {
     let mut said = Said::default();
+    let mut running = None;
     for line in log.lines() {
         if line.starts_with("test result: ") {
             said.ended = true;
             continue;
         }
-        let Some((name, result)) = line
+        let named = line
             .strip_prefix("test ")
-            .and_then(|line| line.rsplit_once(" ... "))
-        else {
-            continue;
+            .and_then(|line| line.split_once(" ... "));
+        let (name, result) = match (named, running) {
+            // Names may be padded to one width; `- should panic` and the like follow a name.
+            (Some((name, result)), _) => {
+                (name.split(" - ").next().unwrap_or(name).trim_end(), result)
+            }
+            (None, Some(name)) if ["ok", "FAILED"].contains(&line) => (name, line),
+            _ => continue,
         };
-        // Names may be padded to one width; `- should panic` and the like follow a name.
-        let name = name.split(" - ").next().unwrap_or(name).trim_end();
+        running = None;
         match result.split([',', ' ']).next() {
             Some("ok") => _ = said.passed.insert(name),
             Some("FAILED") => said.failed.push(name),
             Some("ignored") => said.ignored.push(name),
-            _ => {}
+            _ => running = Some(name),
         }
     }
     said
@@ -212,6 +237,34 @@ mod tests {
             "1 FAILED"
         );
         assert_eq!(report.failed(), ["x y: a"]);
+    }
+
+    #[test]
+    fn what_a_test_says_before_its_result_hides_neither_result_nor_skip() {
+        let mut report = Report::default();
+        let log = "test a ... SKIPPED: a: needs root: nobody\nok\ntest b ... logs are in x\nFAILED\n\
+                   test c ... hm ... what\n\nok\ntest result: FAILED. 2 passed; 1 failed";
+        let said = report.count("x y", &exited(101), log, "a\troot\tnobody\n");
+        assert_eq!(said, "1 passed, 1 FAILED, 1 skipped");
+        assert_eq!(report.failed(), ["x y: b"]);
+    }
+
+    #[test]
+    fn why_something_failed_stands_at_the_end() {
+        let mut report = Report::default();
+        let mut log = "test a ... FAILED\n".repeat(50);
+        log.push_str("assertion failed: four is not five\ntest result: FAILED. 0 passed; 1 failed");
+        report.count("x y", &exited(101), &log, "");
+        report.count("good", &exited(0), "test b ... ok\ntest result: ok.", "");
+        let page = report.to_string();
+        let tail: Vec<&str> = page.lines().rev().take(3).collect();
+        assert_eq!(
+            tail.last(),
+            Some(&"  assertion failed: four is not five"),
+            "{page}"
+        );
+        assert_eq!(page.lines().count(), 1 + LAST_LINES + 1, "{page}");
+        assert!(!page.contains("lines of good"), "{page}");
     }
 
     #[test]
