@@ -276,7 +276,7 @@ impl CacheIndex {
         self.shards.get(shard as usize)?.cost(key)
     }
 
-    /// The holding of the key at the host, if one is known. It looks at every holder: not for decisions.
+    /// The holding of the key at the host, if one is known. It looks at every holder: not for each host of a decision.
     pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
         let mut holders = self.holders(key, usize::MAX, 0);
         holders.find(|holder| holder.host == host)

@@ -48,7 +48,7 @@ use crate::key::scale;
 use crate::outlook::Outlook;
 use crate::prefix::Prefix;
 use crate::standing::{Standing, time};
-use crate::{Ranked, Reason, Request, Serves};
+use crate::{KeyHash, Ranked, Reason, Request, Serves};
 
 /// Hosts looked at among a key's holders, and among the others, at most; as for `dynamic`.
 const SAMPLE: usize = 16;
@@ -149,7 +149,8 @@ pub(super) fn may_wait<'a>(
         if candidates.is_suspect(next.host) {
             return None;
         }
-        let fetch = asked.fetch_each * asked.lacking(lacks(*here));
+        // What is evicted for it is so here as there.
+        let fetch = asked.fetch_each * asked.lacking(lacks(*here)) * asked.chain;
         let busy = (fetch + asked.run) / candidates.table.host(*here)?.speed();
         Some(Duration::from_nanos((next.finish() - busy).max(0.0) as u64))
     })
@@ -158,17 +159,10 @@ pub(super) fn may_wait<'a>(
 /// What counts of one host, whether it would be chosen or not.
 pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let asked = Asked::new(candidates);
-    let prefixes = candidates.prefixes(0);
-    let first = prefixes
-        .iter()
-        .find(|prefix| candidates.is_eligible(prefix.host));
-    let (has, rent) = match prefixes.of(host) {
-        Some(prefix) => (
-            asked.has(prefix),
-            asked.rent(first.is_some_and(|first| first.host == host)),
-        ),
-        None => (asked.absent(), 0.0),
-    };
+    let held = candidates.prefixes(0).of(host);
+    let has = held.map_or(asked.absent(), |prefix| asked.has(prefix));
+    let first = asked.first_holder();
+    let rent = asked.rent(first.is_some_and(|(first, _)| first == host));
     asked.terms(host, has, rent)
 }
 
@@ -325,7 +319,7 @@ impl<'a> Asked<'a> {
             avoided: standing.is_suspect(*clock),
         };
         if let Some(at) = host.preempt_at {
-            let finish = Duration::from_nanos(terms.finish() as u64);
+            let finish = Duration::from_nanos(self.alone(terms).finish() as u64);
             let finish = match self.serves {
                 Serves::Jobs => finish,
                 // The answer is lost if the host goes while it is written.
@@ -334,6 +328,16 @@ impl<'a> Asked<'a> {
             terms.avoided |= now.saturating_add(finish) >= at;
         }
         Some(terms)
+    }
+
+    /// What a job takes of its own: without what its fetch evicts, whom it delays, and the rent of a copy.
+    fn alone(&self, terms: Terms) -> Terms {
+        let fetch = match (self.serves, terms.has) {
+            (Serves::Prompts, _) => terms.fetch,
+            (Serves::Jobs, Has::Lacks(keys)) => self.fetch_each * self.lacking(keys),
+            (Serves::Jobs, Has::Known | Has::Assumed) => 0.0,
+        };
+        Terms { fetch, ..terms }
     }
 
     /// Where jobs hold cores.
@@ -391,42 +395,70 @@ impl<'a> Asked<'a> {
     /// first. Beside each how many fetches the use of its copy counts for.
     fn look_at_holders(&self, random: u32, consider: &mut impl FnMut(u32, Has, f64)) {
         let candidates = self.candidates;
+        let first = self.first_holder();
+        let mut offer = |host, has| {
+            let is_first = first.is_some_and(|(first, _)| first == host);
+            consider(host, has, self.rent(is_first));
+        };
+        match candidates.request.keys.as_slice() {
+            [key] => {
+                let sample = sample(candidates.table.callers());
+                for (host, has) in self.holders(*key, sample, random) {
+                    offer(host, has);
+                }
+            }
+            _ => {
+                for prefix in candidates.prefixes(random).iter() {
+                    if candidates.is_eligible(prefix.host) {
+                        offer(prefix.host, self.has(prefix));
+                    }
+                }
+            }
+        }
+        // Of many holders some are looked at, others by each request.
+        if let Some((host, has)) = first {
+            offer(host, has);
+        }
+    }
+
+    /// The holder of all the data whose copy counts as no second one, wherever a look at some of them begins; none where
+    /// second ones cost nothing.
+    fn first_holder(&self) -> Option<(u32, Has)> {
+        let candidates = self.candidates;
+        if self.rent <= 0.0 {
+            return None;
+        }
+        match candidates.request.keys.as_slice() {
+            [key] => self.holders(*key, usize::MAX, 0).next(),
+            _ => {
+                let prefixes = candidates.prefixes(0);
+                let mut whole = prefixes.iter().filter(|prefix| prefix.keys == self.keys);
+                let first = whole.find(|prefix| candidates.is_eligible(prefix.host))?;
+                Some((first.host, self.has(first)))
+            }
+        }
+    }
+
+    /// Eligible hosts that have the key: at most `limit` of those that say so, beginning at one that `random` points at
+    /// where there are more, and those that it was sent to.
+    fn holders(&self, key: KeyHash, limit: usize, random: u32) -> impl Iterator<Item = (u32, Has)> {
+        let candidates = self.candidates;
         let Candidates {
             cluster,
             table,
-            request,
             now,
             ..
         } = *candidates;
-        let mut first = None;
-        let mut offer = |host, has| {
-            if candidates.is_eligible(host) {
-                let rent = self.rent(*first.get_or_insert(host) == host);
-                consider(host, has, rent);
-            }
-        };
-        let [key] = request.keys.as_slice() else {
-            for prefix in candidates.prefixes(random).iter() {
-                offer(prefix.host, self.has(prefix));
-            }
-            return;
-        };
-        let sample = sample(table.callers());
-        for holder in cluster.cache.holders(*key, sample, random) {
-            if let Some(host) = table.index_of(holder.host) {
-                let has = match holder.assumed {
-                    true => Has::Assumed,
-                    false => Has::Known,
-                };
-                offer(host, has);
-            }
-        }
+        let told = cluster.cache.holders(key, limit, random);
         let lifetime = table.policy().assumed_cached;
-        for host in cluster.feedback.assumed.hosts(*key, now, lifetime) {
-            if let Some(host) = table.index_of(host) {
-                offer(host, Has::Assumed);
-            }
-        }
+        let sent = cluster.feedback.assumed.hosts(key, now, lifetime);
+        let told = told.map(|holder| (holder.host, holder.assumed));
+        let all = told.chain(sent.map(|host| (host, true)));
+        all.filter_map(move |(host, assumed)| {
+            let host = table.index_of(host)?;
+            let has = if assumed { Has::Assumed } else { Has::Known };
+            candidates.is_eligible(host).then_some((host, has))
+        })
     }
 
     /// Names all of few hosts, and some of many; where crossing to another zone takes time, as many again of the

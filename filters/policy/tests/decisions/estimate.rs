@@ -7,7 +7,9 @@ use weir_policy::{
     Work,
 };
 
-use crate::fleet::{NOW, chosen, host, id, key, millis, named, request, rng, seconds, select};
+use crate::fleet::{
+    NOW, cache, chosen, host, id, key, millis, named, request, rng, seconds, select,
+};
 
 /// A host of four cores that told a moment ago how many are in use, and what waits of class 0 and of class 16.
 fn told(number: usize, busy_cores: u32, waits: [u64; 2]) -> Host {
@@ -101,6 +103,78 @@ fn where_caches_are_full_a_fetch_counts_for_those_that_follow_and_a_second_copy_
     assert_eq!(at(0.5, 100, &[0, 1]), idle);
     assert_eq!(at(0.8, 100, &[0, 1]), busy, "0.8 s");
     assert_eq!(at(0.8, 100, &[1, 0]), idle, "it is the first");
+}
+
+/// The same fleet, which caches are too small for.
+fn thrashing(mut cluster: Cluster, refetched: f64) -> Cluster {
+    let table = cluster.table().unwrap().clone().with_refetched(refetched);
+    cluster.set_table(table, NOW, NOW);
+    cluster
+}
+
+/// All data of a request are at B, a part of them at others, who say so first.
+#[test]
+fn where_caches_are_full_a_part_of_the_data_is_no_first_copy_of_them() {
+    let idle = (0..3).map(|number| told(number, 0, [0, 0])).collect();
+    let mut cluster = cluster(idle);
+    let shard = cache(vec![
+        (key(1), vec![(0, false), (1, false)]),
+        (key(2), vec![(1, false)]),
+        (key(3), vec![(0, false), (1, false)]),
+    ]);
+    cluster.set_cache_shard(0, shard);
+    let asked = Request {
+        keys: Keys::new([key(1), key(2), key(3)]),
+        ..of_class(16)
+    };
+    let whole = |cluster: &Cluster| {
+        let decision = cluster.decide(&asked, NOW, &mut rng(1));
+        let account = cluster.account(&asked, &decision, NOW, &mut rng(1));
+        let terms = account.terms.iter().find(|terms| terms.host == 1);
+        terms.unwrap().fetch
+    };
+    assert_eq!(whole(&thrashing(cluster, 1.0)), 0.0);
+}
+
+#[test]
+fn where_caches_are_full_one_copy_of_many_is_the_first_for_every_request_of_many_callers() {
+    let hosts = (0..14).map(|number| told(number, 0, [0, 0])).collect();
+    let mut cluster = cluster(hosts);
+    cluster.set_cache_shard(
+        0,
+        cache(vec![(key(1), (0..14).map(|host| (host, false)).collect())]),
+    );
+    let mut cluster = thrashing(cluster, 0.9);
+    let table = cluster.table().unwrap().clone().with_callers(64);
+    cluster.set_table(table, NOW, NOW);
+    for seed in 0..50 {
+        let host = chosen(&cluster, Some(key(1)), &mut rng(seed));
+        assert_eq!(host, id(0), "{seed}");
+    }
+}
+
+#[test]
+fn where_caches_are_full_no_request_waits_longer_for_a_host_that_lacks_its_data() {
+    let idle = |number| told(number, 0, [0, 0]);
+    let new = request(Some(key(99)));
+    for refetched in [0.0, 0.5, 1.0] {
+        let fleet = thrashing(cluster(vec![idle(0), idle(1), idle(2)]), refetched);
+        assert_eq!(bounds(&fleet, &new), [millis(0), millis(0)], "{refetched}");
+    }
+}
+
+#[test]
+fn where_caches_are_full_a_host_that_goes_is_avoided_for_no_longer() {
+    // A fetch of 0.4 s counts 16 times, and the run takes a second.
+    let leaves = |left| Host {
+        preempt_at: Some(NOW + left),
+        ..told(1, 0, [0, 0])
+    };
+    let at = |left| {
+        let hosts = vec![told(0, 4, [0, 100_000]), leaves(left)];
+        first(&thrashing(cluster(hosts), 1.0), &of_class(16)).0
+    };
+    assert_eq!([at(millis(1300)), at(millis(1500))], [id(0), id(1)]);
 }
 
 #[test]
