@@ -8,6 +8,8 @@ use std::time::Duration;
 use weir_policy::{Cost, HostId, KeyHash};
 
 use crate::figures::Spell;
+use crate::mean::Mean;
+use crate::refetched::{Had, Refetched};
 
 /// Keys of one generation; two are kept. What nobody has asked for since then is forgotten.
 const GENERATION: usize = 262_144;
@@ -22,24 +24,12 @@ const WORTH_TELLING: f64 = 1.25;
 /// A host counts as slower or faster than the others only by a factor: which keys it gets is no matter of
 /// chance, so smaller differences are rather theirs than its own.
 const SPEED_DIFFERS: f64 = 2.0;
-/// What is fetched again is the mean of so many of the newest fetches; requests that find their data count as one that was not,
-/// so many together, so that it is forgotten where hardly anything is fetched.
-const FETCHES_NEWEST: f64 = 256.0;
-const FOUND_FOR_A_FETCH: f64 = 50.0;
-/// Hosts that have had a key are a bit each, by their identity. Where more of the 64 are set a host of a large fleet that
-/// fetches it for the first time would too often be taken for another, and its fetch says nothing.
-const MOST_HAD: u32 = 32;
 /// The speed is the mean of so many of the newest requests for keys of known cost, and not known before: the
 /// costs of one key often spread by a factor of 5, and the mean logarithm of 100 such is right to a sixth.
 const SPEED_NEWEST: f64 = 100.0;
 /// A host that is believed slow gets nothing, and would be believed slow for ever: after so long without an
 /// answer it is given another chance.
 const SPEED_LIFETIME: Duration = Duration::from_secs(5);
-
-/// Of the prompts that a host has read or answered between two polls no more count, so that no host alone says what all take.
-const MOST_PROMPTS: f64 = 64.0;
-/// No prompt takes longer to be read, and no answer to be written, in seconds.
-const LONGEST_S: f64 = 600.0;
 
 /// What is learned of one cluster.
 #[derive(Debug, Default)]
@@ -48,8 +38,7 @@ pub struct Costs {
     old: HashMap<KeyHash, Learned>,
     fetch: Mean,
     run: Mean,
-    /// Of what hosts fetch, the part that they had before.
-    refetched: Mean,
+    refetched: Refetched,
     speeds: HashMap<HostId, Speed>,
     /// Of all hosts, the mean logarithm of what a request cost to what it was expected to.
     surprise: Mean,
@@ -67,47 +56,7 @@ struct Learned {
     fetch: Mean,
     run: Mean,
     told: Cost,
-    /// Hosts that have had it, by the last bits of their identities.
-    had: u64,
-}
-
-impl Learned {
-    /// The host has it from now on. Whether it had it before; none where too many have to know.
-    fn takes(&mut self, host: HostId) -> Option<bool> {
-        let (had, bit) = (self.had, 1 << (host.0 % 64));
-        self.had |= bit;
-        (had.count_ones() <= MOST_HAD).then_some(had & bit != 0)
-    }
-}
-
-/// Of the newest values.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    value: f64,
-    count: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64, newest: f64) {
-        self.add_many(value, 1.0, newest);
-    }
-
-    /// So many of the same.
-    fn add_many(&mut self, value: f64, many: f64, newest: f64) {
-        self.count = (self.count + many).min(newest);
-        self.value += (value - self.value) * (many / self.count).min(1.0);
-    }
-
-    fn add_spell(&mut self, spell: Spell) {
-        let mean = (spell.seconds / spell.prompts).min(LONGEST_S);
-        self.add_many(mean, spell.prompts.min(MOST_PROMPTS), 1024.0);
-    }
-
-    /// As if one more value, the mean of all keys, had been seen: an only request says little.
-    fn beside(self, all: Self) -> Duration {
-        let mean = (self.value * self.count + all.value) / (self.count + 1.0);
-        Duration::try_from_secs_f64(mean).unwrap_or_default()
-    }
+    had: Had,
 }
 
 /// A request has cost this, as its host says.
@@ -135,7 +84,7 @@ impl Costs {
 
     /// Of what hosts fetch, the part from 0 to 1 that they had before: they have evicted it meanwhile, or it was replaced.
     pub fn refetched(&self) -> f64 {
-        self.refetched.value
+        self.refetched.value()
     }
 
     /// What sidecars are to know of a key.
@@ -157,14 +106,20 @@ impl Costs {
         KEY_BYTES * (self.young.len() + self.old.len())
     }
 
-    /// Forgets all keys; what requests cost on average stays, and how fast hosts are.
+    /// Forgets all keys, and who had them; what requests cost on average stays, and how fast hosts are.
     pub fn forget_keys(&mut self) {
         (self.young, self.old) = (HashMap::new(), HashMap::new());
+        self.refetched = Refetched::default();
     }
 
-    /// Forgets a host.
+    /// Forgets a host: it is gone, or begins anew with an empty cache.
     pub fn remove(&mut self, host: HostId) {
         self.speeds.remove(&host);
+        let bits = self.refetched.remove(host);
+        if bits != 0 {
+            let keys = self.young.values_mut().chain(self.old.values_mut());
+            keys.for_each(|learned| learned.had.clear(bits));
+        }
     }
 
     /// Takes in how long prompts took to be read: their fetch.
@@ -184,15 +139,18 @@ impl Costs {
     pub fn learn(&mut self, spent: &Spent, now: Duration) -> bool {
         let speed = self.speed(spent.host, now).unwrap_or(1.0);
         let run = spent.run.as_secs_f64() * speed;
-        let fetch = spent.fetch.map(|fetch| fetch.as_secs_f64() * speed);
+        // A host that fetches in no time has found the data.
+        let fetch = spent.fetch.filter(|fetch| !fetch.is_zero());
+        let fetch = fetch.map(|fetch| fetch.as_secs_f64() * speed);
         self.run.add(run, 1024.0);
         if let Some(fetch) = fetch {
             self.fetch.add(fetch, 1024.0);
         }
         let (all_run, all_fetch) = (self.run, self.fetch);
-        let learned = self.learned(spent.key);
+        let learned = learned(&mut self.young, &mut self.old, spent.key);
         let expected = learned.run;
-        let again = learned.takes(spent.host);
+        let had = &mut learned.had;
+        self.refetched.learn(had, spent.host, fetch.is_some(), now);
         learned.run.add(run, NEWEST);
         if let Some(fetch) = fetch {
             learned.fetch.add(fetch, NEWEST);
@@ -206,12 +164,6 @@ impl Costs {
         if changed {
             learned.told = cost;
         }
-        let refetched = &mut self.refetched;
-        match (fetch, again) {
-            (Some(_), Some(again)) => refetched.add(f64::from(u8::from(again)), FETCHES_NEWEST),
-            (Some(_), None) => {}
-            (None, _) => refetched.add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, FETCHES_NEWEST),
-        }
         if expected.count >= 4.0 && expected.value > 0.0 && !spent.run.is_zero() {
             let surprise = (spent.run.as_secs_f64() / expected.value).ln();
             self.surprise.add(surprise, 20.0 * SPEED_NEWEST);
@@ -221,17 +173,22 @@ impl Costs {
         }
         changed
     }
+}
 
-    fn learned(&mut self, key: KeyHash) -> &mut Learned {
-        if !self.young.contains_key(&key) {
-            if self.young.len() >= GENERATION {
-                self.old = std::mem::take(&mut self.young);
-            }
-            let kept = self.old.get(&key).copied().unwrap_or_default();
-            self.young.insert(key, kept);
+/// What is known of the key, which is young from now on.
+fn learned<'a>(
+    young: &'a mut HashMap<KeyHash, Learned>,
+    old: &mut HashMap<KeyHash, Learned>,
+    key: KeyHash,
+) -> &'a mut Learned {
+    if !young.contains_key(&key) {
+        if young.len() >= GENERATION {
+            *old = std::mem::take(young);
         }
-        self.young.entry(key).or_default()
+        let kept = old.get(&key).copied().unwrap_or_default();
+        young.insert(key, kept);
     }
+    young.entry(key).or_default()
 }
 
 fn differs(now: Duration, told: Duration) -> bool {
@@ -335,33 +292,58 @@ mod tests {
     #[test]
     fn what_a_host_fetches_that_it_had_is_fetched_again_until_all_is_found() {
         let mut costs = Costs::default();
+        let mut now = NOW;
         let mut fetch = |key, host| {
-            costs.learn(&fetched(key, host), NOW);
+            now += Duration::from_secs(10);
+            costs.learn(&fetched(key, host), now);
             costs.refetched()
         };
         for key in 0..40 {
             assert_eq!(fetch(key, 1), 0.0, "the first time");
             assert_eq!(fetch(key, 2), 0.0, "a copy elsewhere");
         }
-        for key in 0..40 {
-            fetch(key, 1);
-        }
-        let third = fetch(0, 2);
-        assert!((0.3..0.4).contains(&third), "{third}");
-        let all = (0..1000).map(|at| fetch(at % 40, 1)).last();
+        let half = (0..64).map(|at| fetch(at % 40, 1 + at % 2)).last().unwrap();
+        assert!((0.5..0.8).contains(&half), "{half}");
+        let all = (0..1000).map(|at| fetch(at % 40, 1 + at % 2)).last();
         assert!(all.unwrap() > 0.9, "{all:?}");
-        for at in 0..100_000 {
+        for at in 0..20_000 {
             costs.learn(&spent(at % 40, 1, 10), NOW);
         }
         assert!(costs.refetched() < 0.01, "{}", costs.refetched());
     }
 
     #[test]
-    fn hosts_of_a_large_fleet_that_fetch_a_key_once_each_are_not_taken_for_each_other() {
+    fn what_a_removed_host_had_is_nobodys_and_a_fetch_of_no_time_is_none() {
         let mut costs = Costs::default();
-        for host in 0..200 {
-            costs.learn(&fetched(1, host), NOW);
+        let mut now = NOW;
+        for key in 0..100 {
+            costs.learn(&fetched(key, 1), now);
         }
+        for host in [2, 3, 4] {
+            costs.remove(HostId(host - 1));
+            now += Duration::from_secs(10);
+            for key in 0..100 {
+                costs.learn(&fetched(key, host), now);
+            }
+            assert_eq!(costs.refetched(), 0.0, "its place was another's");
+        }
+        now += Duration::from_secs(10);
+        for key in 0..100 {
+            let nothing = Some(Duration::ZERO);
+            costs.learn(
+                &Spent {
+                    fetch: nothing,
+                    ..fetched(key, 4)
+                },
+                now,
+            );
+        }
+        assert_eq!(costs.refetched(), 0.0);
+        for key in 0..100 {
+            costs.learn(&fetched(key, 4), now);
+        }
+        assert!(costs.refetched() > 0.5);
+        costs.forget_keys();
         assert_eq!(costs.refetched(), 0.0);
     }
 

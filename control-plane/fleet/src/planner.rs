@@ -39,7 +39,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(600);
 /// As many hosts of one key as the filter looks at.
 const MOST_HOSTS: usize = 16;
 /// Answers are told in no order, and within this: a fetch that is told later may be the one before.
-const TOLD_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(2);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Which keys are planned at which hosts.

@@ -120,6 +120,7 @@ impl State {
             Err(error) => entry.failed(source, now, error.clone()),
         };
         let is_dead = entry.is_dead();
+        let id = entry.id;
         if is_news {
             self.events.push(Event::PollsChanged {
                 cluster: name.to_owned(),
@@ -130,6 +131,8 @@ impl State {
         }
         if is_dead != was_dead {
             cluster.changed = true;
+            // Whoever comes back begins with an empty cache, and perhaps on another machine.
+            cluster.costs.remove(id);
             self.events.push(Event::DeadHosts {
                 cluster: name.to_owned(),
                 host: host.to_owned(),
