@@ -46,10 +46,10 @@ pub(crate) fn answered<H: Host>(
         answered_by(vm, host, in_flight, by, (&headers, said));
     }
     if let Some(prefilling) = in_flight.prefilling.take() {
-        // A host that has its prompts read elsewhere answers when that is done.
-        let ending = match in_flight.status {
-            Some(status) if is_hosts => Ending::Status(status),
-            _ => Ending::NoAnswer,
+        // A host that has its prompts read elsewhere answers when that is done. How, is no word of who read it.
+        let ending = match is_hosts {
+            true => Ending::Status(200),
+            false => Ending::NoAnswer,
         };
         vm.end_prefill(*prefilling, ending);
     }

@@ -36,7 +36,7 @@ fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
 
 #[test]
 fn each_fault_is_named_with_its_field() {
-    let faults: [(&str, &str); 28] = [
+    let faults: [(&str, &str); 32] = [
         (
             r#"{"clusters":{"a":{"prefill":{"table":"b"}}}}"#,
             "clusters.a.prefill: needs key.prompt",
@@ -52,6 +52,22 @@ fn each_fault_is_named_with_its_field() {
         (
             r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"X"}}}}"#,
             r#"clusters.a.prefill.header: "X" is not a lower-case"#,
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"x-gateway-destination-endpoint"}}}}"#,
+            r#"clusters.a.prefill.header: "x-gateway-destination-endpoint" says something else"#,
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"x-weir-priority"}}}}"#,
+            r#"clusters.a.prefill.header: "x-weir-priority" says something else"#,
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"x-weir-any"}}}}"#,
+            r#"clusters.a.prefill.header: "x-weir-any" says something else"#,
+        ),
+        (
+            r#"{"clusters":{"a":{"key":{"prompt":{}},"prefill":{"table":"b","header":"grpc-timeout"}}}}"#,
+            r#"clusters.a.prefill.header: "grpc-timeout" says something else"#,
         ),
         (
             r#"{"clusters":{"a":{"key":{"prompt":{"block_bytes":64}},"prefill":{"table":"b","above_bytes":"17KiB"}}}}"#,

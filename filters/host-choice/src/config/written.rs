@@ -14,7 +14,8 @@ use super::{
     BodyKey, BodyValue, ClusterConfig, Config, ConfigError, KEY_HEADER, KeySource, PRIORITY_HEADER,
     Prefill, Role, Trust, UserSource, error,
 };
-use crate::wanted::Wanted;
+use crate::destination;
+use crate::wanted::{OWN_PREFIX, TIME_OUTS, Wanted};
 
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
 const MAX_CONTROL_CLUSTER: usize = 120;
@@ -332,7 +333,17 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         None => None,
     };
     let (user, priority_header) = (written.user, written.priority_header);
-    let wanted = Wanted::of([key.header(), &priority_header, user.header()]);
+    let said = [key.header(), &priority_header, user.header()];
+    let wanted = Wanted::of(said);
+    if let Some(prefill) = &prefill {
+        let header = &*prefill.header;
+        let is_own =
+            header.as_bytes().starts_with(OWN_PREFIX) || TIME_OUTS.contains(&header.as_bytes());
+        if is_own || header == destination::HEADER || said.contains(&header) {
+            let reason = format!("{header:?} says something else already");
+            return Err(error(field("prefill.header"), reason));
+        }
+    }
     Ok(ClusterConfig {
         enabled: written.enabled,
         table,
