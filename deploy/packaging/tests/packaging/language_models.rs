@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -28,53 +26,22 @@ const SECTIONS: [&str; 4] = [
 /// Where the page has its files.
 const PLACE: &str = "/tmp/weir-llm";
 
-/// A program that runs another.
-fn wrap(file: &Path, command: &str) {
-    fs::write(file, format!("#!/bin/sh\nexec {command} \"$@\"\n")).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// What the page finds in the root of a clone in which everything is built.
-fn clone_of_the_page(folder: &Path, script: &str) {
-    for name in ["weir-llm-host", "weir-control", "weirctl"] {
-        let file = format!("target/debug/{name}");
-        assert!(script.contains(&file), "{file}");
-        let file = folder.join(file);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        symlink(PROGRAMS.path().join(name), file).unwrap();
-    }
-    symlink(FILTER.path(), folder.join("target/weir_filter.wasm")).unwrap();
-    symlink(
-        needs::root().join("envoy-config"),
-        folder.join("envoy-config"),
-    )
-    .unwrap();
-    let mut words = script.split_whitespace();
-    let envoy = folder.join(words.find(|word| word.ends_with("/envoy")).unwrap());
-    fs::create_dir_all(envoy.parent().unwrap()).unwrap();
-    // How soon its threads hear of each other depends on how much else this machine has to do.
-    wrap(
-        &envoy,
-        &format!("{} --concurrency 1", ENVOY.path().display()),
-    );
-}
-
 fn the_guide_is_true() {
     let folder = TempDir::new().unwrap();
-    let [clone, place, programs] = ["clone", "weir-llm", "bin"].map(|name| {
-        let made = folder.path().join(name);
-        fs::create_dir(&made).unwrap();
-        made
-    });
+    let [clone, place, programs] = guide::folders(&folder, ["clone", "weir-llm", "bin"]);
     let page = fs::read_to_string(needs::root().join("envoy-config/LANGUAGE_MODELS.md")).unwrap();
     let script: String = SECTIONS
         .map(|section| guide::blocks(&page, section))
         .concat();
     let script = script.replace(PLACE, place.to_str().unwrap());
-    clone_of_the_page(&clone, &script);
+    guide::clone(
+        &clone,
+        &script,
+        &["weir-llm-host", "weir-control", "weirctl"],
+    );
     fs::create_dir(place.join("bin")).unwrap();
     let python = format!("env PYTHONPATH={} python3", OPENAI.path().display());
-    wrap(&place.join("bin/python"), &python);
+    guide::wrap(&place.join("bin/python"), &python);
 
     let said = guide::play(&script, &clone, &programs);
     stay_where_they_were(&said);

@@ -21,6 +21,7 @@ mod patch;
 mod registry;
 mod release;
 mod systemd;
+mod ten_minutes;
 mod yaml;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         istio::TESTS,
         kubernetes::TESTS,
         language_models::TESTS,
+        ten_minutes::TESTS,
         patch::TESTS,
         release::TESTS,
         release::arm64::TESTS,
