@@ -195,7 +195,7 @@ impl Metrics {
         );
         r.register(
             "refetched_ratio",
-            "Of what the middle host fetches, the part that it had before, as caches are full or data were replaced; \
+            "Of what hosts fetch, the part that they had before, as caches are full or data were replaced; \
              selection estimate then keeps jobs at the first holder of their data for longer. Learned with that \
              selection alone, while cache contents are kept",
             self.refetched.clone(),

@@ -82,7 +82,7 @@ impl Costs {
         }
     }
 
-    /// Of what hosts fetch, the part from 0 to 1 that they had before: they have evicted it meanwhile, or it was replaced.
+    /// Of what hosts fetch, the part from 0 to 1 that they had before.
     pub fn refetched(&self) -> f64 {
         self.refetched.value()
     }
@@ -302,11 +302,11 @@ mod tests {
             assert_eq!(fetch(key, 1), 0.0, "the first time");
             assert_eq!(fetch(key, 2), 0.0, "a copy elsewhere");
         }
-        let half = (0..64).map(|at| fetch(at % 40, 1 + at % 2)).last().unwrap();
-        assert!((0.5..0.8).contains(&half), "{half}");
+        let half = (0..80).map(|at| fetch(at % 40, 1 + at % 2)).last().unwrap();
+        assert!((0.4..0.6).contains(&half), "{half}");
         let all = (0..1000).map(|at| fetch(at % 40, 1 + at % 2)).last();
         assert!(all.unwrap() > 0.9, "{all:?}");
-        for at in 0..20_000 {
+        for at in 0..100_000 {
             costs.learn(&spent(at % 40, 1, 10), NOW);
         }
         assert!(costs.refetched() < 0.01, "{}", costs.refetched());
@@ -342,7 +342,7 @@ mod tests {
         for key in 0..100 {
             costs.learn(&fetched(key, 4), now);
         }
-        assert!(costs.refetched() > 0.5);
+        assert!(costs.refetched() > 0.2);
         costs.forget_keys();
         assert_eq!(costs.refetched(), 0.0);
     }

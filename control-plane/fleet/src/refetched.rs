@@ -2,9 +2,11 @@
 //! Of what hosts fetch, the part that they had before: they have evicted it meanwhile, or it was replaced.
 //!
 //! ```text
-//!  an answer ─> Had of its key: had this host it for longer than answers may be late? ─> mean of that host ─> the middle host's
+//!  an answer ─> Had of its key: had this host it for longer than answers may be late? ─┬─> mean of all ────────────────┬─> least
+//!                                                                                      └─> means by host: twice the middle ─┘
 //! ```
-//! Each host has a mean of its own, and the middle one counts: a host whose cache is broken, or that says so, is one of many.
+//! The mean of all follows soonest. A host whose cache is broken, or that says so, fetches so much that it would be most of it:
+//! so no more counts than twice what the middle host does.
 
 use std::time::Duration;
 
@@ -15,14 +17,18 @@ use crate::planner::TOLD_WITHIN;
 
 /// Hosts that are watched; of a larger fleet those that answered first.
 const PLACES: usize = u64::BITS as usize;
-/// A host's mean is of so many of its newest fetches; requests that find their data count as one that was the first, so many
-/// together, so that it is forgotten where hardly anything is fetched.
-const NEWEST: f64 = 32.0;
+/// Means are of so many of the newest fetches, of all and of a host; requests that find their data count as one that was the
+/// first, so many together, so that it is forgotten where hardly anything is fetched.
+const NEWEST: f64 = 256.0;
+const NEWEST_OF_HOST: f64 = 32.0;
 const FOUND_FOR_A_FETCH: f64 = 50.0;
+/// In honest fleets hosts differ by less.
+const ABOVE_THE_MIDDLE: f64 = 2.0;
 
 /// Of one cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Refetched {
+    all: Mean,
     places: Vec<Option<Place>>,
 }
 
@@ -67,7 +73,8 @@ impl Refetched {
         let mut means: Vec<f64> = places.map(|place| place.mean.value).collect();
         means.sort_by(f64::total_cmp);
         let middle = means.len().saturating_sub(1) / 2;
-        means.get(middle).copied().unwrap_or_default()
+        let middle = means.get(middle).copied().unwrap_or_default();
+        self.all.value.min(ABOVE_THE_MIDDLE * middle)
     }
 
     /// The host has answered a request for a key that these have had, and fetched its data for it or found them.
@@ -79,9 +86,11 @@ impl Refetched {
         let Some(Place { mean, .. }) = self.places.get_mut(place).and_then(Option::as_mut) else {
             return;
         };
-        match fetched {
-            true => mean.add(f64::from(u8::from(again)), NEWEST),
-            false => mean.add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, NEWEST),
+        for (mean, newest) in [(mean, NEWEST_OF_HOST), (&mut self.all, NEWEST)] {
+            match fetched {
+                true => mean.add(f64::from(u8::from(again)), newest),
+                false => mean.add_many(0.0, 1.0 / FOUND_FOR_A_FETCH, newest),
+            }
         }
     }
 
@@ -202,8 +211,9 @@ mod tests {
                 (0..50).for_each(|_| _ = watched.told(host, false));
             }
         }
+        assert!(watched.refetched.all.value > 0.2, "it is much of the mean");
         assert_eq!(watched.refetched.value(), 0.0);
-        for _ in 0..100 {
+        for _ in 0..500 {
             for host in 2..=4 {
                 watched.fetches(host);
             }
