@@ -121,6 +121,10 @@ impl<K: Ord> Drop for Claim<K> {
 pub(crate) fn checked<'a>(field: &str, name: &'a str) -> Result<&'a str, Status> {
     match name.len() {
         0 => Err(Status::invalid_argument(format!("{field}: empty"))),
+        // It is shown in logs and terminals.
+        1..=MAX_NAME_BYTES if name.contains(char::is_control) => Err(Status::invalid_argument(
+            format!("{field}: has a control character"),
+        )),
         1..=MAX_NAME_BYTES => Ok(name),
         _ => Err(Status::invalid_argument(format!(
             "{field}: over {MAX_NAME_BYTES} bytes"

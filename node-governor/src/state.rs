@@ -279,7 +279,9 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         Purpose::Restore => RESTORES,
     };
     file.set_len(0).map_err(&failed)?;
-    writeln!(file, "{} {doing}", std::process::id()).map_err(&failed)?;
+    // At once: whoever reads the number alone takes it for another governor.
+    let line = format!("{} {doing}\n", std::process::id());
+    file.write_all(line.as_bytes()).map_err(&failed)?;
     Ok(Lock(file))
 }
 

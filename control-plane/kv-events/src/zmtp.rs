@@ -16,6 +16,8 @@ pub const GREETING_BYTES: usize = 64;
 pub const MAX_FRAMES: usize = 8;
 /// Bytes of a command that is read; commands are a few names and numbers.
 const MAX_COMMAND_BYTES: usize = 4096;
+/// Of a buffer in which nothing is.
+const KEPT_BYTES: usize = 64 << 10;
 
 const MORE: u8 = 1;
 const LONG: u8 = 2;
@@ -245,6 +247,10 @@ impl Decoder {
     pub fn take(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.read.min(self.bytes.len()));
         self.read = 0;
+        // A large message is seldom, and there may be many connections.
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
         self.bytes.extend_from_slice(bytes);
     }
 

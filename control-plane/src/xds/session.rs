@@ -108,6 +108,10 @@ impl Session {
             let reason = format!("node.id is over {MAX_NODE_ID_BYTES} bytes");
             return Err(Refusal::Invalid(reason));
         }
+        // It is shown in logs and terminals.
+        if id.contains(char::is_control) {
+            return Err(Refusal::invalid("node.id has a control character"));
+        }
         Ok(Self {
             proxy: id.into(),
             weir: types::is_weir(&first.type_url),

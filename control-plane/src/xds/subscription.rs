@@ -35,6 +35,10 @@ pub const MAX_RESPONSE_BYTES: usize = 2 << 20;
 
 /// Bytes of a NACK's reason that are kept.
 const MAX_REASON_BYTES: usize = 1024;
+/// This server's own versions are shorter.
+const MAX_VERSION_BYTES: usize = 64;
+/// No version of this server's.
+const FOREIGN: &str = "?";
 
 /// The name that stands for all resources of a type.
 pub(super) const WILDCARD: &str = "*";
@@ -273,9 +277,13 @@ impl Subscription {
                 if name.len().max(version.len()) > MAX_NAME_BYTES {
                     return Err(Full::Name);
                 }
-                // Of the server's own none is longer than this, so it goes with the next push.
+                // One that is none of this server's is kept as another word that fits nothing.
+                let version = match version.len() {
+                    0..=MAX_VERSION_BYTES => version.as_str(),
+                    _ => FOREIGN,
+                };
                 versions += version.len();
-                let version = Some(version.as_str().into());
+                let version = Some(version.into());
                 self.held.insert(
                     name,
                     Held {
@@ -352,6 +360,8 @@ impl Subscription {
     }
 }
 
+/// For logs and terminals: a stranger wrote it.
 fn cut(reason: &str) -> String {
-    reason[..reason.floor_char_boundary(MAX_REASON_BYTES)].to_owned()
+    let cut = &reason[..reason.floor_char_boundary(MAX_REASON_BYTES)];
+    cut.replace(char::is_control, " ")
 }

@@ -18,7 +18,7 @@ use crate::host::{Host, LogLevel};
 use crate::index::{Entry, Index, Kind};
 use crate::report::{Next, ReportStream};
 use crate::shared;
-use crate::stream::{self, Accepted, ReportsEnd, Subscriptions, Update};
+use crate::stream::{self, Accepted, Backoff, ReportsEnd, Subscriptions, Update};
 use crate::vm::Vm;
 
 const DISCOVERY: (&str, &str) = (
@@ -247,11 +247,12 @@ impl Control {
         vm: &mut Vm<H>,
         now: Duration,
     ) {
-        // Who was superseded waits for the winner to keep its lease.
-        let at_least = if code == ABORTED {
-            config.lease
-        } else {
-            Duration::ZERO
+        let at_least = match code {
+            // Who was superseded waits for the winner to keep its lease.
+            ABORTED => config.lease,
+            // Also where it had said something before: else it would be asked again at once, by all that it refuses.
+            _ if ReportsEnd::of(code) == ReportsEnd::Refused => Backoff::after_refusal(vm.random()),
+            _ => Duration::ZERO,
         };
         if self.reports.token == Some(token) {
             let end = ReportsEnd::of(code);

@@ -329,9 +329,18 @@ impl Backoff {
             .saturating_mul(1 << self.failures.min(5))
             .min(longest);
         self.failures = self.failures.saturating_add(1);
-        let drawn = pause.mul_f64(0.5 + 0.5 * (random as f64 / u64::MAX as f64));
-        self.not_before = now + drawn.max(at_least);
+        self.not_before = now + drawn(pause, random).max(at_least);
     }
+
+    /// The pause at least after the server has refused this client.
+    pub fn after_refusal(random: u64) -> Duration {
+        drawn(Self::LONGEST, random)
+    }
+}
+
+/// Half of a pause, and a part of the other half.
+fn drawn(pause: Duration, random: u64) -> Duration {
+    pause.mul_f64(0.5 + 0.5 * (random as f64 / u64::MAX as f64))
 }
 
 #[cfg(test)]

@@ -90,6 +90,18 @@ fn who_cannot_be_understood_is_told_apart() {
     assert_eq!(in_traffic(&frames), Error::TooLarge { limit });
 }
 
+#[test]
+fn the_room_of_a_large_message_is_given_back() {
+    let mut decoder = Decoder::new(Socket::Router, 10 << 20);
+    decoder.take(&[&greeting()[..], &ready(Socket::Dealer)].concat());
+    all(&mut decoder).unwrap();
+    decoder.take(&message(&[&vec![0; 8 << 20]]));
+    assert_eq!(all(&mut decoder).unwrap().len(), 1);
+    decoder.take(&message(&[b"small"]));
+    assert_eq!(all(&mut decoder).unwrap().len(), 1);
+    assert!(decoder.bytes.capacity() < 2 * KEPT_BYTES);
+}
+
 proptest! {
     #[test]
     fn messages_come_as_they_were_sent_however_they_are_cut(

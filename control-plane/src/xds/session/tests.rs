@@ -25,6 +25,16 @@ fn request(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
     }
 }
 
+#[test]
+fn a_name_that_would_break_a_line_of_the_log_is_refused() {
+    for id in ["", "a\nINFO all is well", "\u{1b}[2J"] {
+        let mut first = request(HOSTS, &[]);
+        first.node.as_mut().unwrap().id = id.to_owned();
+        assert!(Session::open(&first).is_err(), "{id:?}");
+        assert!(crate::newest::checked("proxy", id).is_err(), "{id:?}");
+    }
+}
+
 fn snapshot(types: &[(&'static str, &[(&str, &str)])]) -> Snapshot {
     let resource = |(name, version): &(&str, &str)| {
         (

@@ -177,6 +177,28 @@ fn the_reason_of_a_refusal_is_cut_between_characters() {
 }
 
 #[test]
+fn what_a_client_says_cannot_break_a_line_of_the_log_or_a_terminal() {
+    let mut server = Server::opened_with(&subscribe(&["a"]));
+    let (_, bad) = server.say(&resources(&[("a", 1)])).unwrap();
+    let verdict = server.hear(&nack(&bad, "bad\nINFO all is well \u{1b}[2J"));
+    let reason = verdict.unwrap().refusal.unwrap();
+    assert_eq!(reason, "bad INFO all is well  [2J");
+}
+
+#[test]
+fn a_version_that_is_none_of_this_servers_is_not_kept() {
+    let mut versions = resume(&["a"], &[("a", 1)]);
+    let long = "v".repeat(MAX_NAME_BYTES);
+    versions
+        .initial_resource_versions
+        .insert("a".to_owned(), long);
+    let mut server = Server::opened_with(&versions);
+    let held = server.0.held.get("a").unwrap();
+    assert_eq!(held.version.as_deref(), Some(FOREIGN));
+    assert_eq!(server.say_and_ack(&resources(&[])), ["-a"], "there is one");
+}
+
+#[test]
 fn an_answer_with_a_stale_nonce_answers_nothing_but_its_names_count() {
     let all = resources(&[("a", 1), ("b", 1)]);
     let mut server = Server::opened_with(&subscribe(&["a"]));

@@ -179,6 +179,23 @@ fn a_stream_that_was_superseded_waits_for_a_lease() {
 }
 
 #[test]
+fn who_is_refused_after_it_was_answered_does_not_ask_again_at_once() {
+    const RESOURCE_EXHAUSTED: u32 = 8;
+    let (mut worker, stream) = opened();
+    worker.push(&table(1, up(&[A])));
+    worker.root.on_stream_close(stream, RESOURCE_EXHAUSTED);
+    let before = worker.host.streams().len();
+    for _ in 0..15 {
+        worker.tick(100);
+    }
+    assert_eq!(worker.host.streams().len(), before, "1.5 s");
+    for _ in 0..18 {
+        worker.tick(100);
+    }
+    assert!(worker.tables().is_some_and(|newer| newer > stream), "3.3 s");
+}
+
+#[test]
 fn a_cluster_without_hosts_is_tried_again_until_it_has_some() {
     let host = FakeHost::default();
     host.set_upstream(false);
