@@ -321,8 +321,16 @@ impl Shares {
 
     /// Services get back what they had, before anything that may take time.
     pub fn let_go(&mut self) {
-        for (_, service) in each(&mut self.service, &mut self.others) {
-            service.let_go();
+        let mut back = Vec::new();
+        for (name, service) in each(&mut self.service, &mut self.others) {
+            if service.let_go() {
+                back.push(name.to_owned());
+            }
+        }
+        if !back.is_empty() {
+            // Who puts back what is remembered does not know what is below them, and would give that all cores.
+            let forgotten = self.remembered.forget(&back);
+            self.remembers(forgotten);
         }
     }
 

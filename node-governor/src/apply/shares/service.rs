@@ -148,11 +148,10 @@ impl Service {
         }
     }
 
-    pub(super) fn let_go(&mut self) {
-        if let Some(mut there) = self.there.take() {
-            // What fails is remembered, and tried again by who puts back what is remembered.
-            let _ = there.group.restore(&there.found);
-        }
+    /// True where it was put back. What fails is remembered, and tried again by who puts back what is remembered.
+    pub(super) fn let_go(&mut self) -> bool {
+        let there = self.there.take();
+        there.is_some_and(|mut there| there.group.restore(&there.found).is_ok())
     }
 
     pub(super) fn is_there(&self) -> bool {

@@ -9,7 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
 use weir_governor::apply::groups::{Group, Groups};
+use weir_governor::apply::shares::Shares;
+use weir_governor::cores::CorePlan;
 use weir_governor::root::Root;
+use weir_governor::sensed::Nanos;
+use weir_governor::state::Held;
 use weir_needs::{Need, skip};
 
 use super::{cgroup, cores};
@@ -263,6 +267,39 @@ fn what_is_below_a_group_shrinks_and_grows_with_it_and_is_put_back() {
     let now = [in_all, in_half, in_late].map(allowed);
     assert_eq!(now, ["0-1", "1", "0-1"]);
     assert_eq!(pod.found().unwrap(), found);
+}
+
+#[test]
+fn what_is_below_a_service_is_as_it_was_found_after_the_end_of_the_governor() {
+    let Some(mut world) = World::machine() else {
+        return;
+    };
+    let mut pod = world.make("pod").unwrap();
+    pod.set_cores(&cores([0, 1])).unwrap();
+    let mut half = world.make("pod/half").unwrap();
+    half.set_cores(&cores([1])).unwrap();
+    let pid = world.run(&half, "sleep 1000");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("g.yaml");
+    let service = world.path("pod");
+    let text = format!(
+        "service: {{ cgroup: {service} }}\ncore_policy: {{ blocks: {{ reserved: 0, small: 1, large: none }} }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let config = weir_governor::config::load(&file).unwrap();
+    let root = Root::new("/");
+    let held = Held::take(&folder.path().join("run"), &root).unwrap();
+    let shares = config.shares.unwrap();
+    let mut shares = Shares::find(&shares, &cores([0, 1]), &root, &held).unwrap();
+    shares.look(Nanos(0));
+    let plan = CorePlan {
+        service: cores([0]),
+        ..CorePlan::default()
+    };
+    shares.apply(&plan, Nanos(0));
+    assert_eq!(allowed(pid), "0");
+    assert_eq!(shares.end(), 0);
+    assert_eq!(allowed(pid), "1");
 }
 
 #[test]
