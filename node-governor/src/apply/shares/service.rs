@@ -40,6 +40,18 @@ struct There {
     foreign: Option<Cores>,
 }
 
+impl There {
+    /// A process that another one has started in its place has the cores that were written for that one: what was found is
+    /// what was found of the first.
+    fn succeeds(&mut self, gone: &Self) {
+        let is_process = |there: &Self| !matches!(there.found.members, Members::Cgroup(_));
+        let written = gone.cores.as_ref().map(ToString::to_string);
+        if is_process(self) && is_process(gone) && written.as_ref() == Some(&self.found.cores) {
+            self.found.cores.clone_from(&gone.found.cores);
+        }
+    }
+}
+
 impl Service {
     pub(super) fn new(who: config::Service) -> Self {
         Self {
@@ -60,7 +72,10 @@ impl Service {
         match &self.there {
             Some(_) => self.hold(now),
             None => match self.open(groups) {
-                Ok(there) => {
+                Ok(mut there) => {
+                    if let Some(gone) = &gone {
+                        there.succeeds(gone);
+                    }
                     info!(members = ?there.group.members(), "the service is there");
                     self.trouble = None;
                     self.there = Some(there);

@@ -303,6 +303,53 @@ fn what_is_below_a_service_is_as_it_was_found_after_the_end_of_the_governor() {
 }
 
 #[test]
+fn a_process_that_another_has_started_in_its_place_gets_back_what_that_one_had() {
+    let Some(mut world) = World::machine() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("service.pid");
+    let text = format!(
+        "service: {{ pid_file: {} }}\ncore_policy: {{ blocks: {{ reserved: 0, small: 1, large: none }} }}\n",
+        pids.display()
+    );
+    let file = folder.path().join("g.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut started = |cores: &str| {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", cores, "sleep", "1000"]);
+        let child = command.spawn().unwrap();
+        let pid = child.id() as i32;
+        world.children.push(child);
+        wait_for("its cores", || allowed(pid) == cores);
+        std::fs::write(&pids, format!("{pid}\n")).unwrap();
+        pid
+    };
+    let first = started("0-1");
+    let config = weir_governor::config::load(&file).unwrap();
+    let root = Root::new("/");
+    let held = Held::take(&folder.path().join("run"), &root).unwrap();
+    let shares = config.shares.unwrap();
+    let mut shares = Shares::find(&shares, &cores([0, 1]), &root, &held).unwrap();
+    shares.look(Nanos(0));
+    let plan = CorePlan {
+        service: cores([0]),
+        ..CorePlan::default()
+    };
+    shares.apply(&plan, Nanos(0));
+    assert_eq!(allowed(first), "0");
+    // As one that the first has started has them.
+    let second = started("0");
+    let first = &mut world.children[0];
+    first.kill().unwrap();
+    first.wait().unwrap();
+    shares.look(Nanos(1));
+    shares.apply(&plan, Nanos(1));
+    assert_eq!(shares.end(), 0);
+    assert_eq!(allowed(second), "0-1");
+}
+
+#[test]
 fn who_puts_back_for_another_gives_what_is_below_all_cores() {
     let (Some(mut world), Some(cpuset)) = (World::machine(), v1_cpuset()) else {
         return;
