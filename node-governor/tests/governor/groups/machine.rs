@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -269,6 +269,26 @@ fn what_is_below_a_group_shrinks_and_grows_with_it_and_is_put_back() {
     assert_eq!(pod.found().unwrap(), found);
 }
 
+/// What divides the first two cores between this service and no jobs.
+fn governed(folder: &Path, service: &str) -> Shares {
+    let policy = "core_policy: { blocks: { reserved: 0, small: 1, large: none } }";
+    let file = folder.join("g.yaml");
+    std::fs::write(&file, format!("service: {{ {service} }}\n{policy}\n")).unwrap();
+    let config = weir_governor::config::load(&file).unwrap();
+    let root = Root::new("/");
+    let held = Held::take(&folder.join("run"), &root).unwrap();
+    let shares = config.shares.unwrap();
+    Shares::find(&shares, &cores([0, 1]), &root, &held).unwrap()
+}
+
+/// The service has one of them.
+fn on_the_first() -> CorePlan {
+    CorePlan {
+        service: cores([0]),
+        ..CorePlan::default()
+    }
+}
+
 #[test]
 fn what_is_below_a_service_is_as_it_was_found_after_the_end_of_the_governor() {
     let Some(mut world) = World::machine() else {
@@ -280,23 +300,10 @@ fn what_is_below_a_service_is_as_it_was_found_after_the_end_of_the_governor() {
     half.set_cores(&cores([1])).unwrap();
     let pid = world.run(&half, "sleep 1000");
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("g.yaml");
-    let service = world.path("pod");
-    let text = format!(
-        "service: {{ cgroup: {service} }}\ncore_policy: {{ blocks: {{ reserved: 0, small: 1, large: none }} }}\n"
-    );
-    std::fs::write(&file, text).unwrap();
-    let config = weir_governor::config::load(&file).unwrap();
-    let root = Root::new("/");
-    let held = Held::take(&folder.path().join("run"), &root).unwrap();
-    let shares = config.shares.unwrap();
-    let mut shares = Shares::find(&shares, &cores([0, 1]), &root, &held).unwrap();
+    let service = format!("cgroup: {}", world.path("pod"));
+    let mut shares = governed(folder.path(), &service);
     shares.look(Nanos(0));
-    let plan = CorePlan {
-        service: cores([0]),
-        ..CorePlan::default()
-    };
-    shares.apply(&plan, Nanos(0));
+    shares.apply(&on_the_first(), Nanos(0));
     assert_eq!(allowed(pid), "0");
     assert_eq!(shares.end(), 0);
     assert_eq!(allowed(pid), "1");
@@ -309,12 +316,6 @@ fn a_process_that_another_has_started_in_its_place_gets_back_what_that_one_had()
     };
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("service.pid");
-    let text = format!(
-        "service: {{ pid_file: {} }}\ncore_policy: {{ blocks: {{ reserved: 0, small: 1, large: none }} }}\n",
-        pids.display()
-    );
-    let file = folder.path().join("g.yaml");
-    std::fs::write(&file, text).unwrap();
     let mut started = |cores: &str| {
         let mut command = Command::new("taskset");
         command.args(["--cpu-list", cores, "sleep", "1000"]);
@@ -326,17 +327,10 @@ fn a_process_that_another_has_started_in_its_place_gets_back_what_that_one_had()
         pid
     };
     let first = started("0-1");
-    let config = weir_governor::config::load(&file).unwrap();
-    let root = Root::new("/");
-    let held = Held::take(&folder.path().join("run"), &root).unwrap();
-    let shares = config.shares.unwrap();
-    let mut shares = Shares::find(&shares, &cores([0, 1]), &root, &held).unwrap();
+    let service = format!("pid_file: {}", pids.display());
+    let mut shares = governed(folder.path(), &service);
     shares.look(Nanos(0));
-    let plan = CorePlan {
-        service: cores([0]),
-        ..CorePlan::default()
-    };
-    shares.apply(&plan, Nanos(0));
+    shares.apply(&on_the_first(), Nanos(0));
     assert_eq!(allowed(first), "0");
     // As one that the first has started has them.
     let second = started("0");
@@ -344,7 +338,7 @@ fn a_process_that_another_has_started_in_its_place_gets_back_what_that_one_had()
     first.kill().unwrap();
     first.wait().unwrap();
     shares.look(Nanos(1));
-    shares.apply(&plan, Nanos(1));
+    shares.apply(&on_the_first(), Nanos(1));
     assert_eq!(shares.end(), 0);
     assert_eq!(allowed(second), "0-1");
 }
