@@ -158,7 +158,7 @@ impl Shares {
             |(name, service): (&str, &Service)| Some((name.to_owned(), service.found()?.clone()));
         let services: Vec<_> = self.services().filter_map(service).collect();
         let jobs = self.runner.found().into_iter();
-        let jobs = jobs.map(|(name, found)| (format!("job {name}"), found));
+        let jobs = jobs.map(|(name, found)| (of_job(&name), found));
         let all = services.into_iter().chain(jobs);
         // Who has come anew, as a service that was started again, is not who was found.
         let is_same = |name: &String, found: &Found| {
@@ -193,6 +193,9 @@ impl Shares {
                 gone.push(name.to_owned());
             }
         }
+        let put_back = self.runner.put_back();
+        let put_back = put_back.iter().map(|name| of_job(name));
+        gone.extend(put_back.filter(|name| self.remembered.found().contains_key(name)));
         if !gone.is_empty() {
             // One that has its name is found in its own way.
             let forgotten = self.remembered.forget(&gone);
@@ -379,6 +382,11 @@ impl Drop for Shares {
 pub fn restore(root: &Root, held: &Held) -> Result<Vec<(String, std::io::Error)>, Error> {
     let mut remembered = held.remembered(FILE)?;
     Ok(put_back(&mut remembered, &Groups::find(root)?))
+}
+
+/// A job's name in what is remembered.
+fn of_job(name: &str) -> String {
+    format!("job {name}")
 }
 
 /// Services before jobs.

@@ -173,6 +173,12 @@ impl Runner {
         found.collect()
     }
 
+    /// The jobs of others that have ended, and have what they had before: who comes into their cgroups is not of this.
+    pub fn put_back(&self) -> Vec<String> {
+        let jobs = self.jobs.iter().filter(|job| job.is_put_back());
+        jobs.map(|job| job.spec.job.name.clone()).collect()
+    }
+
     /// Another number when [`found`](Self::found) may have another answer. Changes only in
     /// [`tick`](Self::tick) and [`look`](Self::look).
     pub fn found_version(&self) -> u64 {

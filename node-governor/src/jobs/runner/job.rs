@@ -198,6 +198,12 @@ impl Job {
         }
     }
 
+    /// See [`super::Runner::put_back`].
+    pub(super) fn is_put_back(&self) -> bool {
+        let is_foreign = matches!(self.spec.source, Source::Cgroup(_));
+        is_foreign && matches!(self.life, Life::Ended(_)) && self.found.is_none()
+    }
+
     /// See [`super::Runner::found`].
     pub(super) fn found(&self, shared: &Shared) -> Option<Found> {
         let members = match (&self.life, &self.spec.source, &self.group) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::Signal;
 use weir_governor::apply::groups::{Group, Groups};
 use weir_governor::apply::shares::Shares;
-use weir_governor::cores::CorePlan;
+use weir_governor::cores::{Act, CorePlan, JobPlan};
 use weir_governor::root::Root;
 use weir_governor::sensed::Nanos;
 use weir_governor::state::Held;
@@ -272,8 +272,12 @@ fn what_is_below_a_group_shrinks_and_grows_with_it_and_is_put_back() {
 /// What divides the first two cores between this service and no jobs.
 fn governed(folder: &Path, service: &str) -> Shares {
     let policy = "core_policy: { blocks: { reserved: 0, small: 1, large: none } }";
+    divided(folder, &format!("service: {{ {service} }}\n{policy}\n"))
+}
+
+fn divided(folder: &Path, text: &str) -> Shares {
     let file = folder.join("g.yaml");
-    std::fs::write(&file, format!("service: {{ {service} }}\n{policy}\n")).unwrap();
+    std::fs::write(&file, text).unwrap();
     let config = weir_governor::config::load(&file).unwrap();
     let root = Root::new("/");
     let held = Held::take(&folder.join("run"), &root).unwrap();
@@ -341,6 +345,43 @@ fn a_process_that_another_has_started_in_its_place_gets_back_what_that_one_had()
     shares.apply(&on_the_first(), Nanos(1));
     assert_eq!(shares.end(), 0);
     assert_eq!(allowed(second), "0-1");
+}
+
+#[test]
+fn who_comes_into_the_cgroup_of_a_job_that_has_ended_is_left_alone() {
+    let Some(mut world) = World::machine() else {
+        return;
+    };
+    let mut unit = world.make("unit").unwrap();
+    unit.set_cores(&cores([0, 1])).unwrap();
+    let job = world.run(&unit, "exec sleep 1000");
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "core_policy: { static_plan: { service: none, steps: [ { job: b, cores: 1 } ] } }";
+    let text = format!(
+        "jobs: [ {{ name: b, cgroup: {} }} ]\n{plan}\n",
+        world.path("unit")
+    );
+    let mut shares = divided(folder.path(), &text);
+    shares.look(Nanos(0));
+    let plan = CorePlan {
+        jobs: vec![JobPlan {
+            act: Act::Run,
+            cores: cores([1]),
+            ..JobPlan::default()
+        }],
+        ..CorePlan::default()
+    };
+    shares.apply(&plan, Nanos(0));
+    assert_eq!(allowed(job), "1");
+    let child = world.children.last_mut().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    shares.look(Nanos(1));
+    // Its owner starts it again, with other cores.
+    unit.set_cores(&cores([0])).unwrap();
+    let again = world.run(&unit, "exec sleep 1000");
+    assert_eq!(shares.end(), 0);
+    assert_eq!(allowed(again), "0");
 }
 
 #[test]

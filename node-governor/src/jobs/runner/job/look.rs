@@ -117,10 +117,14 @@ impl Job {
 
     /// Whoever comes into a cgroup of somebody else's after its end is not ours to freeze or to confine.
     fn put_back(&mut self) {
-        if let (Some(found), Some(group)) = (&self.found, &mut self.group)
-            && let Err(error) = group.restore(found)
-        {
-            self.trouble(format!("cannot be put back: {error}"));
+        let (Some(found), Some(group)) = (&self.found, &mut self.group) else {
+            return;
+        };
+        match group.restore(found) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                self.trouble(format!("cannot be put back: {error}"));
+            }
+            _ => self.found = None,
         }
     }
 
