@@ -259,7 +259,10 @@ fn a_stream_of_reports_that_is_refused_is_logged_and_counted_here_too() {
     let logged = owner.logs_at(LogLevel::Warn);
     let logged = logged.last().unwrap();
     assert!(logged.contains("(refused) with gRPC status 11"), "{logged}");
-    proxy.run(milliseconds(600));
+    // Who is refused does not come back sooner.
+    proxy.run(milliseconds(1500));
+    assert!(proxy.streams("Reports").is_empty());
+    proxy.run(milliseconds(1800));
     proxy.streams("Reports")[0].close(14, "gone").unwrap();
     assert_eq!((ended("refused"), ended("lost")), (1, 1));
 }
