@@ -38,6 +38,8 @@ fn the_page_is_true() {
         .map(|section| format!("echo '== {section}'\n{}", guide::blocks(&page, section)))
         .concat();
     let script = script.replace(PLACE, place.to_str().unwrap());
+    // What takes effect within a second on a reader's machine takes longer beside other tests.
+    let script = script.replace("sleep 3", "sleep 8");
     guide::clone(&clone, &script, &["weir-control", "weirctl"]);
 
     let said = guide::play(&script, &clone, &programs);
