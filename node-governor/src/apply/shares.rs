@@ -193,9 +193,8 @@ impl Shares {
                 gone.push(name.to_owned());
             }
         }
-        let put_back = self.runner.put_back();
-        let put_back = put_back.iter().map(|name| of_job(name));
-        gone.extend(put_back.filter(|name| self.remembered.found().contains_key(name)));
+        let restored = self.runner.restored().map(of_job);
+        gone.extend(restored.filter(|name| self.remembered.found().contains_key(name)));
         if !gone.is_empty() {
             // One that has its name is found in its own way.
             let forgotten = self.remembered.forget(&gone);

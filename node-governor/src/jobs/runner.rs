@@ -174,9 +174,9 @@ impl Runner {
     }
 
     /// The jobs of others that have ended, and have what they had before: who comes into their cgroups is not of this.
-    pub fn put_back(&self) -> Vec<String> {
-        let jobs = self.jobs.iter().filter(|job| job.is_put_back());
-        jobs.map(|job| job.spec.job.name.clone()).collect()
+    pub fn restored(&self) -> impl Iterator<Item = &str> {
+        let jobs = self.jobs.iter().filter(|job| job.is_restored());
+        jobs.map(|job| job.spec.job.name.as_str())
     }
 
     /// Another number when [`found`](Self::found) may have another answer. Changes only in

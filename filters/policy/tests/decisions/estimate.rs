@@ -112,7 +112,7 @@ fn thrashing(mut cluster: Cluster, refetched: f64) -> Cluster {
     cluster
 }
 
-/// All data of a request are at B, a part of them at others, who say so first.
+/// All data of the request are at host 1, a part of them at host 0, which is met first.
 #[test]
 fn where_caches_are_full_a_part_of_the_data_is_no_first_copy_of_them() {
     let idle = (0..3).map(|number| told(number, 0, [0, 0])).collect();

@@ -198,8 +198,8 @@ impl Job {
         }
     }
 
-    /// See [`super::Runner::put_back`].
-    pub(super) fn is_put_back(&self) -> bool {
+    /// See [`super::Runner::restored`].
+    pub(super) fn is_restored(&self) -> bool {
         let is_foreign = matches!(self.spec.source, Source::Cgroup(_));
         is_foreign && matches!(self.life, Life::Ended(_)) && self.found.is_none()
     }

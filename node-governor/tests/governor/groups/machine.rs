@@ -85,6 +85,16 @@ impl World {
         pid
     }
 
+    /// One that has both cores, one below it that has the second, and a process in that.
+    fn pod_with_half(&mut self) -> (Group, Group, i32) {
+        let mut pod = self.make("pod").unwrap();
+        pod.set_cores(&cores([0, 1])).unwrap();
+        let mut half = self.make("pod/half").unwrap();
+        half.set_cores(&cores([1])).unwrap();
+        let pid = self.run(&half, "sleep 1000");
+        (pod, half, pid)
+    }
+
     /// The same in none.
     pub(super) fn start(&mut self, commands: &str) -> i32 {
         self.shell(commands, Vec::new()).0
@@ -298,11 +308,7 @@ fn what_is_below_a_service_is_as_it_was_found_after_the_end_of_the_governor() {
     let Some(mut world) = World::machine() else {
         return;
     };
-    let mut pod = world.make("pod").unwrap();
-    pod.set_cores(&cores([0, 1])).unwrap();
-    let mut half = world.make("pod/half").unwrap();
-    half.set_cores(&cores([1])).unwrap();
-    let pid = world.run(&half, "sleep 1000");
+    let (_pod, _half, pid) = world.pod_with_half();
     let folder = tempfile::tempdir().unwrap();
     let service = format!("cgroup: {}", world.path("pod"));
     let mut shares = governed(folder.path(), &service);
@@ -389,11 +395,7 @@ fn who_puts_back_for_another_gives_what_is_below_all_cores() {
     let (Some(mut world), Some(cpuset)) = (World::machine(), v1_cpuset()) else {
         return;
     };
-    let mut pod = world.make("pod").unwrap();
-    pod.set_cores(&cores([0, 1])).unwrap();
-    let mut half = world.make("pod/half").unwrap();
-    half.set_cores(&cores([1])).unwrap();
-    let pid = world.run(&half, "sleep 1000");
+    let (mut pod, mut half, pid) = world.pod_with_half();
     let found = pod.found().unwrap();
     pod.set_cores(&cores([0])).unwrap();
     world.open("pod").restore(&found).unwrap();
