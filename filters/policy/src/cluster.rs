@@ -8,6 +8,7 @@ use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
 use crate::overload::breakwater::{Credits, Unmet};
+use crate::prefix::Prefix;
 use crate::selection::{Candidates, Ring};
 use crate::standing::{Clock, time};
 use crate::{
@@ -465,19 +466,11 @@ impl Cluster {
         table.map_or(keys.size(), |table| self.lacks_of(table, keys, host, now))
     }
 
-    /// Of one host alone, so that it is known however many others have them.
     #[inline]
     fn lacks_of(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> usize {
-        let lifetime = table.policy().assumed_cached;
-        let holds = |key, host| {
-            let mut sent = self.feedback.assumed.hosts(key, now, lifetime);
-            self.cache.holder(key, host).is_some() || sent.any(|sent| sent == host)
-        };
-        let held = table.ids().get(index as usize).map_or(0, |host| {
-            let first = keys.as_slice().iter();
-            first.take_while(|key| holds(**key, *host)).count()
-        });
-        keys.size().saturating_sub(keys.share(held))
+        let held = Prefix::of((self, table), keys.as_slice(), index, now);
+        let held = held.map_or(0, |prefix| prefix.keys);
+        keys.size().saturating_sub(keys.share(held as usize))
     }
 
     /// How many requests were answered, well or badly, or failed; a counter that wraps.

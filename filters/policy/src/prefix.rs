@@ -77,11 +77,6 @@ impl Prefixes {
         hosts.filter(|prefix| prefix.at == 0).copied()
     }
 
-    /// What this host holds, if it holds the first key.
-    pub(crate) fn of(&self, host: u32) -> Option<Prefix> {
-        self.iter().find(|prefix| prefix.host == host)
-    }
-
     /// The host holds the key at this place; later places came before. What is heard first of a key counts.
     fn found(&mut self, host: u32, at: usize, assumed: bool) {
         let known = self.hosts.iter_mut().take(self.len);
@@ -112,6 +107,31 @@ impl Prefixes {
 }
 
 impl Prefix {
+    /// What the host with this table index holds of `keys` at `now`, if it holds the first one: exact however many
+    /// others hold them.
+    pub(crate) fn of(
+        (cluster, table): (&Cluster, &Table),
+        keys: &[KeyHash],
+        host: u32,
+        now: Duration,
+    ) -> Option<Self> {
+        let id = *table.ids().get(host as usize)?;
+        let lifetime = table.policy().assumed_cached;
+        let held = keys.iter().map_while(|key| {
+            let told = cluster.cache.holder(*key, id).map(|holder| holder.assumed);
+            let sent = || cluster.feedback.assumed.hosts(*key, now, lifetime);
+            told.or_else(|| sent().any(|sent| sent == id).then_some(true))
+        });
+        let (keys, assumed) =
+            held.fold((0, false), |(keys, assumed), one| (keys + 1, assumed | one));
+        (keys > 0).then_some(Self {
+            host,
+            keys,
+            assumed,
+            at: 0,
+        })
+    }
+
     fn found(&mut self, at: usize, assumed: bool) {
         match self.at - at {
             0 => return,

@@ -18,7 +18,7 @@ use rand::Rng;
 use crate::account::Account;
 use crate::cluster::Cluster;
 use crate::every;
-use crate::prefix::Prefixes;
+use crate::prefix::{Prefix, Prefixes};
 use crate::standing::Clock;
 use crate::{KeyHash, Ranked, Reason, Request, Table, Terms};
 
@@ -108,6 +108,12 @@ impl<'a> Candidates<'a> {
     pub(crate) fn prefixes(&self, random: u32) -> Prefixes {
         let keys = self.request.keys.as_slice();
         Prefixes::new(self.cluster, self.table, keys, self.now, random)
+    }
+
+    /// How many of them the host with this table index holds.
+    pub(crate) fn prefix(&self, host: u32) -> Option<Prefix> {
+        let keys = self.request.keys.as_slice();
+        Prefix::of((self.cluster, self.table), keys, host, self.now)
     }
 
     /// Whether others come before the host with this table index, for all or for the request's key; for the most

@@ -129,12 +129,9 @@ pub(super) fn may_wait<'a>(
     ranked: &'a Ranked,
 ) -> impl Iterator<Item = Duration> + 'a {
     let asked = Asked::new(candidates);
-    let prefixes = candidates.prefixes(0);
-    let lacks = move |host: u32| {
-        let held = prefixes.of(host);
-        asked
-            .keys
-            .saturating_sub(held.map_or(0, |prefix| prefix.keys))
+    let lacks = move |host| {
+        let held = candidates.prefix(host).map_or(0, |prefix| prefix.keys);
+        asked.keys.saturating_sub(held)
     };
     let pairs = ranked.as_slice().windows(2);
     pairs.map_while(move |pair| {
@@ -159,7 +156,7 @@ pub(super) fn may_wait<'a>(
 /// What counts of one host, whether it would be chosen or not.
 pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let asked = Asked::new(candidates);
-    let held = candidates.prefixes(0).of(host);
+    let held = candidates.prefix(host);
     let has = held.map_or(asked.absent(), |prefix| asked.has(prefix));
     let first = asked.first_holder();
     let rent = asked.rent(first.is_some_and(|(first, _)| first == host));

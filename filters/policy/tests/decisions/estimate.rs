@@ -479,6 +479,20 @@ fn a_request_may_wait_at_a_host_until_the_next_would_be_done_with_it_sooner() {
 }
 
 #[test]
+fn the_next_host_has_the_data_too_however_many_others_have_them() {
+    // Of 17 holders one is idle, the next waits for half a job of 2 s, and the others are full.
+    let waits = |number| match number {
+        3 => told(number, 0, [0, 0]),
+        16 => told(number, 4, [0, 0]),
+        _ => told(number, 4, [0, 60_000]),
+    };
+    let mut fleet = cluster((0..17).map(waits).collect());
+    let all = (0..17).map(|host| (host, false)).collect();
+    fleet.set_cache_shard(0, cache(vec![(key(1), all)]));
+    assert_eq!(bounds(&fleet, &of_class(16))[0], millis(500));
+}
+
+#[test]
 fn a_request_may_wait_for_ever_where_no_better_host_is_known() {
     let full = || vec![told(0, 4, [0, 100]), told(1, 4, [0, 100])];
     let alone = cluster(vec![told(0, 4, [0, 100])]);
