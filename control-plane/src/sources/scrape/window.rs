@@ -77,7 +77,7 @@ impl Window {
         } else if idle? {
             Duration::ZERO
         } else {
-            last_mean + now.saturating_duration_since(at)
+            last_mean.saturating_add(now.saturating_duration_since(at))
         };
         Some(self.mean)
     }
@@ -99,6 +99,17 @@ mod tests {
 
     fn totals(seconds: f64, jobs: f64) -> Option<Totals> {
         Some(Totals { seconds, jobs })
+    }
+
+    #[test]
+    fn a_mean_that_nobody_can_have_grows_no_further() {
+        let (mut window, t) = (Window::default(), Instant::now());
+        let second = |n| t + Duration::from_secs(n);
+        window.step(totals(0.0, 0.0), None, t);
+        let mean = window.step(totals(1.84e19, 1.0), None, second(1));
+        assert!(mean.is_some());
+        let next = window.step(totals(1.84e19, 1.0), Some(false), second(1 << 58));
+        assert!(next >= mean);
     }
 
     #[test]
