@@ -27,6 +27,7 @@ use crate::poll::Source;
 use crate::requests::Change;
 use crate::rollout::{Rollout, Worse};
 use crate::settings::{self, Control};
+use crate::tables;
 
 /// A cluster of hosts.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ impl Cluster {
         cluster
     }
 
-    /// Begins now, where another leader's table says so, from that one's levels.
+    /// Begins now, where another leader's table says so, from that one's levels, and with the policy withdrawn as there.
     pub fn begin(&mut self, now: Duration, table: Option<&v1::HostTable>) {
         self.began = now;
         let Some(table) = table else {
@@ -126,6 +127,13 @@ impl Cluster {
             return;
         };
         self.inherited = Some(now);
+        let none_steered = tables::policy(self, 0);
+        if self.config.withdraws
+            && self.config.policy.steer_percent > 0
+            && table.policy.as_ref() == Some(&none_steered)
+        {
+            self.withdrawn = Some(Worse::Before);
+        }
         let level = |host: &v1::Host| {
             let ranks = host.admission_level.and_then(|ranks| ranks.try_into().ok());
             ranks.map_or(Level::ALL, Level::admitting)

@@ -100,6 +100,8 @@ pub enum Worse {
     Fail { steered: f64, left: f64 },
     /// Their mean duration, in seconds.
     Slow { steered: f64, left: f64 },
+    /// Whoever built the tables before found that, and did not tell why.
+    Before,
 }
 
 impl std::fmt::Display for Worse {
@@ -116,6 +118,9 @@ impl std::fmt::Display for Worse {
                 "requests that were steered took {:.1} ms in the mean, the others {:.1} ms",
                 steered * 1e3,
                 left * 1e3
+            ),
+            Self::Before => f.write_str(
+                "it was withdrawn before this replica began to lead; the log of that time says why",
             ),
         }
     }

@@ -41,10 +41,7 @@ pub fn host_table(
         cluster: name.to_owned(),
         epoch: meta.epoch,
         version: meta.version,
-        policy: Some(encode_policy(&Policy {
-            steer_percent: cluster.steer_percent(),
-            ..cluster.config.policy.clone()
-        })),
+        policy: Some(policy(cluster, cluster.steer_percent())),
         hosts: hosts
             .map(|host| row(host, cluster, &zones, health_ignored, now))
             .collect(),
@@ -58,6 +55,14 @@ pub fn host_table(
         refetched_permille: (cluster.costs.refetched() * 1000.0) as u32,
         zones: zones.into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// A cluster's policy as its table tells it, with that share of requests whose choice is carried out.
+pub fn policy(cluster: &Cluster, steer_percent: u32) -> v1::Policy {
+    encode_policy(&Policy {
+        steer_percent,
+        ..cluster.config.policy.clone()
+    })
 }
 
 /// The zones that hosts are in, sorted. Of more than a table takes the last ones are left out, and so unknown.

@@ -17,24 +17,35 @@ pub(super) fn following(index: u64) -> Role {
 }
 
 pub(super) fn mirrored(index: u64, name: &str, levels: &[u32]) -> Update {
-    let (epoch, version) = (Meta::draw_epoch(index, 9), 5);
     let host = |(n, level): (usize, &u32)| v1::Host {
         address: format!("127.0.0.1:{}", n + 1),
         admission_level: Some(*level),
         ..Default::default()
     };
+    told(
+        index,
+        v1::HostTable {
+            cluster: name.to_owned(),
+            hosts: levels.iter().enumerate().map(host).collect(),
+            ..Default::default()
+        },
+    )
+}
+
+/// A table that this leader pushes.
+fn told(index: u64, table: v1::HostTable) -> Update {
+    let (epoch, version) = (Meta::draw_epoch(index, 9), 5);
+    let name = table.cluster.clone();
     let table = v1::HostTable {
-        cluster: name.to_owned(),
         epoch,
         version,
-        hosts: levels.iter().enumerate().map(host).collect(),
-        ..Default::default()
+        ..table
     };
     let table = Resource {
         version: Meta { epoch, version }.to_string().into(),
         body: table.encode_to_vec().into(),
     };
-    let tables = Arc::new(BTreeMap::from([(name.to_owned(), table)]));
+    let tables = Arc::new(BTreeMap::from([(name, table)]));
     let snapshot = Arc::new(Snapshot {
         resources: [(HOST_TABLE_TYPE, tables)].into(),
     });
@@ -177,6 +188,25 @@ fn of_a_leader_that_is_silent_for_stale_after_nobody_new_gets_a_table() {
     script.scraped(1, Ok(figures(1, 1, 3000)));
     script.scraped(2, Ok(figures(1, 1, 3000)));
     assert_eq!(script.pushed(), (Some(4), vec![1000, 500]));
+}
+
+#[test]
+fn a_policy_that_was_withdrawn_stays_so_under_a_new_leader_until_it_changes() {
+    let mut script = Script::of_several("policy: { mode: 10% }");
+    for percent in [0, 10] {
+        let cluster = &script.owner.state.clusters()["c"];
+        let table = v1::HostTable {
+            cluster: "c".to_owned(),
+            policy: Some(weir_fleet::tables::policy(cluster, percent)),
+            ..Default::default()
+        };
+        script.is(following(3)).fold(told(3, table)).publish();
+        script.pass(2000).is(Role::Leading { index: 4 }).pass(2000);
+        assert_eq!(script.table().policy().steer_percent, percent);
+    }
+    let other = configured(&script._folder, &Script::text(2, "policy: { mode: 20% }"));
+    script.fold(News::Configured(other));
+    assert_eq!(script.table().policy().steer_percent, 20);
 }
 
 #[test]
