@@ -29,6 +29,9 @@ macro_rules! labels {
     )* };
 }
 
+/// What tables are of.
+const PUBLISHED: [&str; 2] = ["host_table", "cache_shard"];
+
 /// Why keys of a plan move.
 const MOVED: [&str; 2] = ["load", "host_gone"];
 
@@ -155,7 +158,7 @@ impl Metrics {
         r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
         r.register(
             "hosts_stale",
-            "Hosts without figures of their own younger than stale_after; counts of callers do not count",
+            "Hosts without figures of their own younger than stale_after, where somebody is asked for them; counts of callers do not count",
             self.stale.clone(),
         );
         r.register(
@@ -380,20 +383,22 @@ impl Metrics {
             } => self.contents(cluster, *contents),
             Event::Configured { gone } => {
                 self.forget_clusters(gone.iter().map(String::as_str));
-                let built = |known: &(&String, &Cluster)| known.1.built.is_some();
+                // What a replica knew when it last led is true no longer.
+                let leads = state.replica().role.leads();
+                let built = |known: &(&String, &Cluster)| leads && known.1.built.is_some();
                 for (name, cluster) in state.clusters().iter().filter(built) {
                     self.cluster(name, cluster, now);
                 }
             }
             Event::TableMissing { cluster, missing } => self.missing(cluster, *missing),
             Event::TableBuilt { cluster, unix_ms } => {
-                self.published(cluster, "host_table");
+                self.published(cluster, PUBLISHED[0]);
                 self.built(cluster, *unix_ms);
                 if let Some(known) = state.clusters().get(cluster) {
                     self.cluster(cluster, known, now);
                 }
             }
-            Event::ShardBuilt { cluster } => self.published(cluster, "cache_shard"),
+            Event::ShardBuilt { cluster } => self.published(cluster, PUBLISHED[1]),
             Event::TableMirrored { cluster, unix_ms } => self.built(cluster, *unix_ms),
             Event::RoleChanged { role, led } => {
                 self.role(role);
@@ -461,7 +466,7 @@ impl Metrics {
             .set(i64::try_from(role.index()).unwrap_or(i64::MAX));
     }
 
-    /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back. When its
+    /// Clusters that have gone leave no series behind, and hosts no gauge; the next tables bring the others back. When its
     /// table was built stays of a cluster that stays: the table is pushed still.
     fn forget_clusters<'a>(&self, gone: impl IntoIterator<Item = &'a str>) {
         for cluster in gone {
@@ -473,6 +478,12 @@ impl Metrics {
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
             self.forget_plan(&of_cluster);
+            for kind in PUBLISHED {
+                let cluster = of_cluster.cluster.clone();
+                self.published.remove(&Published { cluster, kind });
+            }
+            self.forget_traffic(&of_cluster);
+            self.kv_events.forget(&of_cluster);
         }
         self.hosts.clear();
         self.level.clear();
@@ -633,9 +644,16 @@ impl Metrics {
         }
         let limit = cluster.config.policy.stale_after;
         let is_stale = |host: &&weir_fleet::host::Host| host.age(now).is_none_or(|age| age > limit);
-        self.stale
-            .get_or_create(&of_cluster)
-            .set(cluster.hosts.values().filter(is_stale).count() as i64);
+        // Of hosts that nobody asks no figures are missing.
+        match cluster.config.has_figures() {
+            true => {
+                let stale = cluster.hosts.values().filter(is_stale).count();
+                self.stale.get_or_create(&of_cluster).set(stale as i64);
+            }
+            false => {
+                self.stale.remove(&of_cluster);
+            }
+        }
         self.health_ignored
             .get_or_create(&of_cluster)
             .set(health_ignored.into());

@@ -69,6 +69,20 @@ impl KvEvents {
         );
     }
 
+    /// The cluster is gone.
+    pub(super) fn forget(&self, of_cluster: &OfCluster) {
+        let cluster = || of_cluster.cluster.clone();
+        for (kind, _) in Counts::default().by_kind() {
+            let cluster = cluster();
+            self.events.remove(&OfKind { cluster, kind });
+        }
+        for (outcome, _) in Gaps::default().by_outcome() {
+            let cluster = cluster();
+            self.gaps.remove(&OfOutcome { cluster, outcome });
+        }
+        self.received.remove(of_cluster);
+    }
+
     /// Of one host, as long as that lives.
     pub(crate) fn of(&self, cluster: &str, host: &str) -> OfOne {
         OfOne {

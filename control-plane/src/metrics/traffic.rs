@@ -25,6 +25,27 @@ pub(crate) struct Traffic {
 }
 
 impl Metrics {
+    /// The cluster is gone.
+    pub(super) fn forget_traffic(&self, of_cluster: &OfCluster) {
+        let cluster = || of_cluster.cluster.clone();
+        for class in (0..CLASSES).filter_map(|class| u8::try_from(class).ok()) {
+            for outcome in ["offered", "admitted"] {
+                let cluster = cluster();
+                self.requests.remove(&Requests {
+                    cluster,
+                    class,
+                    outcome,
+                });
+            }
+        }
+        for class in OUTCOMES {
+            let cluster = cluster();
+            self.answers.remove(&Answers { cluster, class });
+        }
+        self.shed.remove(of_cluster);
+        self.held.remove(of_cluster);
+    }
+
     /// Of a cluster of this name.
     pub(crate) fn traffic(&self, cluster: &str) -> Traffic {
         let by_class = |outcome| {

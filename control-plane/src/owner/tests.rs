@@ -1148,9 +1148,8 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     metrics.register(&mut registry);
     let mut owner = Owner::new(&config, 7, metrics, start);
     let value = |name: &str, cluster: &str| {
-        let mut page = String::new();
-        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
         let series = format!("{name}{{cluster=\"{cluster}\"}} ");
+        let page = page_of(&registry);
         let value = page.lines().find_map(|line| line.strip_prefix(&series));
         value.map(|value| value.parse::<f64>().unwrap())
     };
@@ -1169,6 +1168,76 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     owner.publish(start);
     assert!(value(built, "c").is_some());
     assert_eq!([value(built, "d"), value(missing, "d")], [None, None]);
+}
+
+/// What `/metrics` says.
+fn page_of(registry: &prometheus_client::registry::Registry) -> String {
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, registry).unwrap();
+    page
+}
+
+#[test]
+fn a_cluster_that_is_gone_leaves_no_series() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = |name| format!("{name}: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }}");
+    let (both, one) = ([cluster("c"), cluster("d")].join(", "), cluster("d"));
+    let config = configured(&folder, &format!("clusters: {{ {both} }}\n"));
+    let start = Instant::now();
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut owner = Owner::new(&config, 7, metrics.clone(), start);
+    owner.publish(start);
+    owner.fold(report(1, None, None), start);
+    owner.fold(report(9, None, None), start);
+    let mut engine = metrics.kv_events().of("c", "127.0.0.1:9");
+    engine.received(10);
+    engine.counted(Default::default(), Default::default(), 1);
+    drop(engine);
+    assert!(page_of(&registry).contains("requests_total{cluster=\"c\""));
+    let config = configured(&folder, &format!("clusters: {{ {one} }}\n"));
+    owner.fold(News::Configured(config), start);
+    owner.publish(start);
+    let page = page_of(&registry);
+    let left: Vec<_> = page.lines().filter(|line| line.contains("\"c\"")).collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn hosts_of_which_nobody_is_asked_for_figures_are_not_stale() {
+    let folder = tempfile::tempdir().unwrap();
+    let hosts = "hosts: [ { address: 127.0.0.1:9 } ]";
+    let text = format!("clusters: {{ c: {{ {hosts} }}, d: {{ {hosts}, scrape: {{}} }} }}\n");
+    let config = configured(&folder, &text);
+    let start = Instant::now();
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut owner = Owner::new(&config, 7, metrics, start);
+    owner.publish(start + Duration::from_secs(60));
+    let page = page_of(&registry);
+    let stale = page.lines().filter(|line| line.starts_with("hosts_stale{"));
+    assert_eq!(stale.collect::<Vec<_>>(), ["hosts_stale{cluster=\"d\"} 1"]);
+}
+
+#[test]
+fn who_leads_no_longer_shows_no_gauges_of_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut owner = Owner::new(&config, 7, metrics, start).of_several();
+    owner.take_role(Role::Leading { index: 4 }, start);
+    owner.publish(start + Duration::from_secs(5));
+    let hosts = |registry| page_of(registry).matches("hosts{cluster=\"c\"").count();
+    assert!(hosts(&registry) > 0);
+    owner.take_role(replica::following(5), start);
+    owner.fold(News::Discovered(config), start);
+    assert_eq!(hosts(&registry), 0);
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl Cluster {
         self.plan.is_some() || self.planner.is_some()
     }
 
+    /// Whether anybody is asked for figures of its hosts; else answers carry them, or they have none.
+    pub fn has_figures(&self) -> bool {
+        self.scrape.is_some() || self.prometheus.is_some()
+    }
+
     /// How hosts are asked for cache contents. Where none are kept nobody is asked: who is asked again begins
     /// with all that there is, and who went on would hear of changes alone.
     pub fn asked_cache(&self) -> Option<&Cache> {
