@@ -7,11 +7,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use weir_fleet::Update;
 use weir_fleet::clients::ClientEvent;
 use weir_fleet::node::Row;
+use weir_fleet::update::Reported;
 use weir_fleet::view::View;
 use weir_fleet::view::glance::{Glance, Most};
 use weir_fleet::view::receipt::ReceiptView;
 
 use crate::config::{Config, Error};
+use crate::share::Share;
 
 /// News.
 #[derive(Debug)]
@@ -24,6 +26,13 @@ pub enum News {
     Misconfigured(Error),
     /// News of the fleet.
     Fleet(Update),
+    /// What a proxy counted.
+    Reported {
+        /// The report, and what its sender may say.
+        reported: Reported,
+        /// Of `reports.max_waiting_bytes`, until it is counted.
+        share: Share,
+    },
     /// A poll of a host's cache contents.
     Cached {
         /// What it brought: [`Update::Cached`].

@@ -111,6 +111,10 @@ impl Owner {
                 self.update(Update::Misconfigured(error.to_string()), now);
             }
             News::Fleet(update) => self.update(update, now),
+            News::Reported { reported, share } => {
+                self.update(Update::Reported(reported), now);
+                drop(share);
+            }
             News::Cached { update, refused } => {
                 let events = self.state_events(update, now);
                 if events.contains(&Event::TooManyKeys) {

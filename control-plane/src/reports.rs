@@ -24,8 +24,9 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 use waiting::Waiting;
+use weir_fleet::decoded;
 use weir_fleet::pace;
-use weir_fleet::update::{Reported, Update};
+use weir_fleet::update::Reported;
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
@@ -69,6 +70,8 @@ struct Speaker {
 /// rank of every VM of a proxy: 16 worker threads, 200 hosts and 256 ranks in use take 7 MB. A larger report ends its
 /// stream.
 const MAX_REPORT_BYTES: usize = 16 << 20;
+/// What one may take in memory: four times that of counters by rank, of which most of a large report are.
+const MAX_DECODED_BYTES: usize = 4 * MAX_REPORT_BYTES;
 
 impl Service {
     /// A server that tells `updates` until `shutdown`.
@@ -132,8 +135,16 @@ impl Service {
                 return Ok(());
             };
             let Waiting {
-                report, reports, ..
+                report,
+                reports,
+                mut share,
             } = waiting;
+            let bytes = decoded::bytes(&decoded::REPORT, &report);
+            let bytes = bytes.map_err(End::malformed)?;
+            if bytes > MAX_DECODED_BYTES {
+                return Err(End::decodes_to(bytes));
+            }
+            share.hold(bytes)?;
             let mut report = Report::decode(report).map_err(End::malformed)?;
             let caps = self.gate.sift(caller, &mut report).map_err(End::Denied)?;
             match speaker {
@@ -155,7 +166,8 @@ impl Service {
                 }
                 Some(_) => {}
             }
-            place.send(Update::Reported(Reported { report, caps }).into());
+            let reported = Reported { report, caps };
+            place.send(News::Reported { reported, share });
             (taken, unsaid) = (taken + reports, true);
         }
     }
@@ -282,6 +294,7 @@ impl StreamingService<Bytes> for Service {
 mod tests {
     use bytes::BufMut;
     use http_body_util::Full;
+    use weir_fleet::Update;
     use weir_tables::v1::{ClusterRecord, VmRecord};
 
     use super::*;
@@ -375,6 +388,43 @@ mod tests {
         updates.send(Update::Complained(None).into()).await.unwrap();
         let end = service(updates).next(&mut reports).await.unwrap_err();
         assert_eq!(end.as_str(), "too_fast");
+    }
+
+    /// What comes of a report that is sent to an owner who is not busy.
+    async fn listened(report: Report) -> (Result<(), End>, Option<News>) {
+        let (updates, mut owner) = mpsc::channel(1);
+        let service = service(updates);
+        let (answers, _told) = mpsc::channel(1);
+        let end = service
+            .listen(
+                &Caller::default(),
+                String::new(),
+                stream(&[report]),
+                &answers,
+                &mut None,
+            )
+            .await;
+        (end, owner.try_recv().ok())
+    }
+
+    #[tokio::test]
+    async fn a_report_that_is_small_until_it_is_decoded_is_refused() {
+        let mut empty = report(1, false);
+        empty.records[0].clusters = vec![ClusterRecord::default(); 1 << 20];
+        assert!(empty.encoded_len() < 3 << 20);
+        let (end, taken) = listened(empty).await;
+        assert_eq!(end.unwrap_err().as_str(), "too_large");
+        assert!(taken.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_a_report_takes_is_counted_until_its_owner_has_taken_it() {
+        let (end, taken) = listened(large(5 << 20)).await;
+        end.unwrap();
+        let Some(News::Reported { share, .. }) = taken else {
+            panic!("{taken:?}");
+        };
+        assert_eq!(share.bytes() >> 20, 5);
     }
 
     #[tokio::test]

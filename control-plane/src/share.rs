@@ -13,7 +13,7 @@ pub(crate) struct Room {
 
 /// What one stream takes, given up on drop.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     room: Room,
     bytes: usize,
 }
@@ -52,6 +52,13 @@ impl Share {
             true => Err(NoRoom),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+impl Share {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

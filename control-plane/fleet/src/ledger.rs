@@ -14,12 +14,13 @@ use weir_tables::v1;
 
 use crate::authorization::cap;
 use crate::costs::Spent;
-use crate::receipts::{LARGEST, Told};
+use crate::decoded;
+use crate::receipts::{LARGEST, LARGEST_DECODED, Told};
 use crate::requests::Change;
 use crate::rollout::Shares;
 use crate::settings::ReportLimits;
 use allowance::Allowance;
-use counters::{Counters, Room, Telling};
+use counters::{CLUSTER_ROWS, Counters, Room, Telling, VM_ROWS};
 pub use refused::{Refused, Tally};
 
 /// A VM is in its proxy's report each second; of one that is not for so long nothing is under way.
@@ -166,6 +167,10 @@ impl Ledger {
             }
             if !proxy.vms.contains_key(&key) && proxy.vms.len() >= limits.max_vms {
                 folded.refused.add(Refused::TooManyVms, 1);
+                continue;
+            }
+            if !proxy.vms.contains_key(&key) && !room.take(VM_ROWS) {
+                folded.refused.add(Refused::TooManyRows, 1);
                 continue;
             }
             let vm = proxy.vms.entry(key).or_insert_with(|| Vm::new(now));
@@ -322,8 +327,7 @@ impl Proxy {
 
     /// How many rows there are less than before.
     fn recount(&mut self) -> usize {
-        let clusters = self.vms.values().flat_map(|vm| vm.clusters.values());
-        let rows = clusters.map(Counters::rows).sum();
+        let rows = self.vms.values().map(Vm::rows).sum();
         std::mem::replace(&mut self.rows, rows) - rows
     }
 }
@@ -338,6 +342,11 @@ impl Vm {
             in_flight: 0,
             clusters: BTreeMap::new(),
         }
+    }
+
+    /// What it takes.
+    fn rows(&self) -> usize {
+        VM_ROWS + self.clusters.values().map(Counters::rows).sum::<usize>()
     }
 
     /// Takes in a record that was `written` at a time before `now`.
@@ -372,6 +381,10 @@ impl Vm {
                 continue;
             }
             let is_new = !self.clusters.contains_key(name);
+            if is_new && !room.take(CLUSTER_ROWS) {
+                folded.refused.add(Refused::TooManyRows, 1);
+                continue;
+            }
             let counters = self.clusters.entry(name.to_owned()).or_default();
             let news = told.entry(name).or_default();
             let refused = &mut folded.refused;
@@ -476,19 +489,32 @@ fn keep<'a>(
 ) -> u64 {
     let mut refused = 0;
     for (at, stub) in stubs.enumerate() {
-        let bytes = stub.receipt.len();
-        let receipt = (at < MOST_RECEIPTS && bytes <= LARGEST)
-            .then(|| v1::Receipt::decode(stub.receipt.as_slice()));
-        match receipt {
-            Some(Ok(receipt)) => receipts.push(Told {
+        match (at < MOST_RECEIPTS)
+            .then(|| receipt(&stub.receipt))
+            .flatten()
+        {
+            Some((receipt, bytes)) => receipts.push(Told {
                 ended: written.saturating_sub(Duration::from_millis(stub.age_ms.into())),
                 receipt,
                 bytes,
             }),
-            _ => refused += 1,
+            None => refused += 1,
         }
     }
     refused
+}
+
+/// A receipt, and what it takes; none where no filter wrote these bytes.
+fn receipt(encoded: &[u8]) -> Option<(v1::Receipt, usize)> {
+    let bytes = match encoded.len() <= LARGEST {
+        true => decoded::bytes(&decoded::RECEIPT, encoded).ok()?,
+        false => return None,
+    };
+    let receipt = match bytes <= LARGEST_DECODED {
+        true => v1::Receipt::decode(encoded).ok()?,
+        false => return None,
+    };
+    Some((receipt, size_of::<v1::Receipt>() + bytes))
 }
 
 /// Nothing that these counters have in flight is under way any more.

@@ -16,6 +16,7 @@ pub mod budget;
 pub mod clients;
 pub mod cluster;
 pub mod costs;
+pub mod decoded;
 pub mod event;
 pub mod figures;
 pub mod holdings;

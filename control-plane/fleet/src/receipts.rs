@@ -8,10 +8,12 @@ use weir_tables::v1;
 
 /// Receipts that are kept.
 pub const MOST: usize = 4096;
-/// Bytes that they may take, as they came.
+/// Bytes that they may take.
 pub const MOST_BYTES: usize = 8 << 20;
 /// One that is larger was not written by the filter: 64 hosts that were looked at take 6 kB.
 pub const LARGEST: usize = 16 << 10;
+/// Nor was one that takes more than this once it is decoded, where an empty look counts as a whole one.
+pub const LARGEST_DECODED: usize = 32 << 10;
 
 /// A receipt, and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +84,7 @@ pub struct Told {
     pub ended: Duration,
     /// What it says.
     pub receipt: v1::Receipt,
-    /// As it came.
+    /// What it takes.
     pub bytes: usize,
 }
 

@@ -205,7 +205,7 @@ section! {
         /// Counters by VM, cluster, host and rank of all proxies, about 20 bytes each; one proxy has at most a fifth.
         /// More are not counted
         max_rows: Option<Text>,
-        /// Reports of all streams that wait to be counted; a stream that wants more ends with RESOURCE_EXHAUSTED. A
+        /// Memory of reports of all streams that wait to be counted; a stream that wants more ends with RESOURCE_EXHAUSTED. A
         /// change needs a restart
         max_waiting_bytes: Option<Text>,
         /// Records that are not renewed for so long are dropped; a node's capacity counts no longer than that

@@ -49,8 +49,14 @@ impl End {
     }
 
     /// Of bytes that are no report.
-    pub(super) fn malformed(error: prost::DecodeError) -> Self {
+    pub(super) fn malformed(error: impl std::fmt::Display) -> Self {
         Self::Malformed(Status::internal(error.to_string()))
+    }
+
+    /// Of a report that would take so many bytes in memory.
+    pub(super) fn decodes_to(bytes: usize) -> Self {
+        let why = format!("the report would take {bytes} bytes, more than any that a filter sends");
+        Self::TooLarge(Status::out_of_range(why))
     }
 
     /// Its name in metrics.

@@ -14,7 +14,7 @@ pub(super) struct Waiting {
     pub(super) report: Bytes,
     /// How many.
     pub(super) reports: u64,
-    share: Share,
+    pub(super) share: Share,
 }
 
 /// What is looked at before a report is decoded.

@@ -17,12 +17,16 @@ use crate::rollout::{Share, Shares};
 /// What a host's counters take beside those by rank, in rows.
 const HOST_ROWS: usize = 8;
 
+/// What a VM takes, and each of its clusters, beside their hosts and ranks, in rows: maps of one entry take 2 kB.
+pub(super) const VM_ROWS: usize = 40;
+pub(super) const CLUSTER_ROWS: usize = 80;
+
 /// Rows that may still be kept.
 #[derive(Debug)]
 pub(super) struct Room(pub(super) usize);
 
 impl Room {
-    fn take(&mut self, rows: usize) -> bool {
+    pub(super) fn take(&mut self, rows: usize) -> bool {
         let left = self.0.checked_sub(rows);
         self.0 = left.unwrap_or(self.0);
         left.is_some()
@@ -279,7 +283,7 @@ impl Counters {
     /// What it takes.
     pub(super) fn rows(&self) -> usize {
         let hosts: usize = self.hosts.values().map(Host::rows).sum();
-        self.offered.counts.len() + hosts
+        CLUSTER_ROWS + self.offered.counts.len() + hosts
     }
 }
 

@@ -341,10 +341,11 @@ fn what_is_kept_of_one_living_vm_is_bounded_by_what_there_is() {
         ledger.fold(&attack(round), &THERE, NOW, &LIMITS);
     }
     // One rank was offered; one host is known, with all ranks that there are.
-    assert_eq!(ledger.rows(), 1 + 8 + 4096);
+    let kept = VM_ROWS + CLUSTER_ROWS;
+    assert_eq!(ledger.rows(), kept + 1 + 8 + 4096);
     assert_eq!(ledger.most_refused(1)[0].0, "p");
     ledger.prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
-    assert_eq!(ledger.rows(), 1, "the host has left the table");
+    assert_eq!(ledger.rows(), kept + 1, "the host has left the table");
 }
 
 fn every_rank() -> Vec<v1::RankCount> {
@@ -355,7 +356,7 @@ fn every_rank() -> Vec<v1::RankCount> {
 #[test]
 fn counters_of_one_proxy_and_of_all_have_a_limit_and_what_is_counted_stays_right() {
     let limits = ReportLimits {
-        max_rows: 6 * (1 + 8 + 1),
+        max_rows: 5 * (VM_ROWS + CLUSTER_ROWS + 1 + 8 + 3),
         ..LIMITS
     };
     let mut ledger = Ledger::default();
@@ -372,6 +373,52 @@ fn counters_of_one_proxy_and_of_all_have_a_limit_and_what_is_counted_stays_right
     let folded = ledger.fold(&told, &THERE, NOW, &limits);
     let admitted = &folded.news["c"].admitted["a:1"];
     assert_eq!(admitted.values().copied().collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+#[test]
+fn a_vm_and_a_cluster_without_a_counter_count_as_what_they_take() {
+    let limits = ReportLimits {
+        max_vms: 100,
+        max_rows: 5 * 10 * (VM_ROWS + CLUSTER_ROWS),
+        ..LIMITS
+    };
+    let empty = |slot| v1::VmRecord {
+        slot,
+        clusters: vec![v1::ClusterRecord {
+            cluster: "c".into(),
+            ..Default::default()
+        }],
+        ..report("p", 0, 1, 1).records.remove(0)
+    };
+    let report = v1::Report {
+        proxy: "p".into(),
+        records: (0..12).map(empty).collect(),
+        ..Default::default()
+    };
+    let mut ledger = Ledger::default();
+    let folded = ledger.fold(&report, &THERE, NOW, &limits);
+    assert_eq!(refused(&folded.refused), [(Refused::TooManyRows, 2)]);
+    assert_eq!(ledger.rows(), limits.max_rows / 5);
+    ledger.forget(NOW + Duration::from_secs(61), &limits);
+    assert_eq!(ledger.rows(), 0);
+}
+
+#[test]
+fn a_receipt_that_is_small_until_it_is_decoded_is_none() {
+    let mut told = report("p", 0, 1, 1);
+    let looks = |count| v1::Stub {
+        age_ms: 0,
+        receipt: v1::Receipt {
+            looks: vec![v1::Look::default(); count],
+            ..Default::default()
+        }
+        .encode_to_vec(),
+    };
+    told.records[0].clusters[0].receipts = vec![looks(64), looks(5000)];
+    let folded = Ledger::default().fold(&told, &THERE, NOW, &LIMITS);
+    let kept = &folded.news["c"].receipts;
+    assert_eq!(kept.len(), 1);
+    assert!(kept[0].bytes > 64 * size_of::<v1::Look>());
 }
 
 #[test]
