@@ -619,9 +619,14 @@ fn poll(
             written.interval,
             "interval",
             ms(1000),
-            ms(10)..=ms(3_600_000),
+            reader.limit(ms(100), ms(10))..=ms(3_600_000),
         )?,
-        timeout: scope.duration(written.timeout, "timeout", ms(500), ms(1)..=ms(60_000))?,
+        timeout: scope.duration(
+            written.timeout,
+            "timeout",
+            ms(500),
+            ms(1)..=reader.limit(ms(5000), ms(60_000)),
+        )?,
         path: scope.text(
             written.path,
             "path",
@@ -629,7 +634,12 @@ fn poll(
             is_path,
             "the path of a URL, as in /metrics",
         )?,
-        max_bytes: scope.size(written.max_bytes, "max_bytes", max_bytes, 1024..=1 << 30)?,
+        max_bytes: scope.size(
+            written.max_bytes,
+            "max_bytes",
+            max_bytes,
+            1024..=reader.limit(max_bytes, 1 << 30),
+        )?,
         tls: match written.tls {
             None => None,
             Some(section) => {
@@ -708,6 +718,9 @@ fn scrape(
     })
 }
 
+/// Keys of a host, by default.
+const MAX_KEYS: u64 = 1_000_000;
+
 fn cache(
     written: &written::Cache,
     salt: &Option<Salt>,
@@ -731,7 +744,12 @@ fn cache(
     }
     Ok(Cache {
         poll,
-        max_keys: scope.whole(&written.max_keys, "max_keys", 1_000_000, 1..=100_000_000)? as usize,
+        max_keys: scope.whole(
+            &written.max_keys,
+            "max_keys",
+            MAX_KEYS,
+            1..=reader.limit(MAX_KEYS, 100_000_000),
+        )? as usize,
         max_key_bytes: scope.size(&written.max_key_bytes, "max_key_bytes", 4096, 1..=65_536)?,
         salt: salt.clone(),
     })

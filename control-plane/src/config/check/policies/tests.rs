@@ -133,6 +133,24 @@ fn no_file_of_weir_controls_machine_is_read_for_a_policy() {
     }
 }
 
+/// Its hosts are the author's, and the memory that their answers take is everybody's.
+#[test]
+fn a_policy_asks_for_no_more_than_weir_control_asks_by_itself() {
+    let cases = [
+        ("scrape", "max_bytes", json!("5MiB"), "to 4MiB"),
+        ("scrape", "timeout", json!("6s"), "to 5s"),
+        ("scrape", "interval", json!("50ms"), "100ms to"),
+        ("cache", "max_bytes", json!("17MiB"), "to 16MiB"),
+        ("cache", "max_keys", json!(1_000_001), "to 1000000"),
+    ];
+    for (section, field, value, said) in cases {
+        let refusal = refusal(&spec(json!({ section: { field: value } })));
+        let field = format!("spec.{section}.{field}: ");
+        assert!(refusal.contains(&field), "{refusal}");
+        assert!(refusal.contains(said), "{refusal}");
+    }
+}
+
 #[test]
 fn a_policy_that_is_too_long_to_be_kept_says_so() {
     let refusal = read("shop/one", "shop", None, &Access::Pod).unwrap_err();
