@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::news::News;
 use crate::rows::Rows;
+use log::Log;
 
 /// Few enough that the next table does not wait for them.
 const EVENTS_AT_ONCE: usize = 256;
@@ -36,6 +37,7 @@ const EVENTS_AT_ONCE: usize = 256;
 pub struct Owner {
     state: State,
     metrics: Metrics,
+    log: Log,
     rows: Rows,
     /// Bytes of the names that discovery streams ask for.
     names: Gauge,
@@ -53,6 +55,7 @@ impl Owner {
         Self {
             state,
             metrics,
+            log: Log::default(),
             rows: Rows::default(),
             names: Gauge::default(),
             contents: watch::Sender::default(),
@@ -205,7 +208,7 @@ impl Owner {
     /// Tells metrics, the log, and governors of a step.
     fn tell(&mut self, events: Vec<Event>, now: Instant) {
         for event in events {
-            log::event(&event);
+            self.log.event(&event);
             self.metrics
                 .event(&event, &self.state, self.state.clock(now));
             match &event {

@@ -5,8 +5,32 @@ use tracing::{info, warn};
 use weir_fleet::Event;
 use weir_fleet::poll::{PollError, Source};
 
+use crate::seldom::Seldom;
+
 /// Logs what an operator may want to read.
-pub(super) fn event(event: &Event) {
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// When a proxy was last said to refuse what it was pushed.
+    refused: Seldom,
+    /// When one was last said to ignore choices, or to heed them.
+    ignored: Seldom,
+}
+
+impl Log {
+    pub(super) fn event(&mut self, event: &Event) {
+        let due = match event {
+            Event::ResourcesRefused { .. } => self.refused.is_due(),
+            Event::ChoicesIgnored { .. } => self.ignored.is_due(),
+            _ => Some(0),
+        };
+        if let Some(unsaid) = due {
+            say(event, unsaid);
+        }
+    }
+}
+
+/// `unsaid` of the kind were not said before it.
+fn say(event: &Event, unsaid: u64) {
     match event {
         Event::PollsChanged {
             cluster,
@@ -61,8 +85,8 @@ pub(super) fn event(event: &Event) {
             proxy,
             ignored,
         } => match ignored {
-            true => warn!(cluster, proxy, "Envoy ignores the filter's choices"),
-            false => info!(cluster, proxy, "Envoy heeds the filter's choices"),
+            true => warn!(cluster, proxy, unsaid, "Envoy ignores the filter's choices"),
+            false => info!(cluster, proxy, unsaid, "Envoy heeds the filter's choices"),
         },
         Event::NodeSilent {
             cluster,
@@ -100,7 +124,7 @@ pub(super) fn event(event: &Event) {
             proxy,
             type_url,
             reason,
-        } => warn!(%proxy, %type_url, reason, "a proxy refused what it was pushed"),
+        } => warn!(%proxy, %type_url, unsaid, reason, "a proxy refused what it was pushed"),
         Event::Polled { .. }
         | Event::TooManyKeys
         | Event::Configured { .. }

@@ -19,6 +19,8 @@ use super::*;
 use crate::config;
 
 mod admission;
+#[path = "../../tests/logged/mod.rs"]
+mod logged;
 mod memory;
 mod queries;
 mod replica;
@@ -430,6 +432,26 @@ fn proxies_whose_envoy_ignores_choices_are_named_until_they_say_otherwise_or_not
     assert_eq!(named(&script), ["p"]);
     script.pass(2_000);
     assert!(named(&script).is_empty());
+}
+
+/// The clock of the log is the real one.
+#[test]
+fn a_proxy_that_says_again_and_again_what_envoy_ignores_is_logged_once_a_second() {
+    logged::Log::of(|log| {
+        let mut script = Script::new(1, "");
+        for _ in 0..100 {
+            for choices_ignored in [true, false] {
+                script.fold(reported(v1::ClusterRecord {
+                    cluster: "c".into(),
+                    choices_ignored,
+                    ..Default::default()
+                }));
+            }
+        }
+        let mut lines = log.lines();
+        lines.retain(|line| line.contains("the filter's choices"));
+        assert!((1..10).contains(&lines.len()), "{lines:?}");
+    });
 }
 
 #[test]

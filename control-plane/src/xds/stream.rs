@@ -365,7 +365,7 @@ impl<'a> Connection<'a> {
                 removed,
             },
             Some(reason) => {
-                warn!(%proxy, stream = stream.0, %type_url, ?versions, reason, "resources refused");
+                debug!(%proxy, stream = stream.0, %type_url, ?versions, reason, "resources refused");
                 ClientEvent::Nacked {
                     stream,
                     proxy,

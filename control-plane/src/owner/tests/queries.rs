@@ -4,11 +4,8 @@
 use weir_fleet::prometheus::{Answers, Figure};
 use weir_promql::{Answer, Series};
 
-use self::logged::Log;
+use super::logged::Log;
 use super::*;
-
-#[path = "../../../tests/logged/mod.rs"]
-mod logged;
 
 struct Script {
     owner: Owner,
