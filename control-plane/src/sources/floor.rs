@@ -5,7 +5,8 @@
 //!  as read ── all hosts, and perhaps more ────────────────────────> in force at once
 //!        ├── some are missing ───────── read the same again ──────> in force
 //!        ├── fewer than half as many ── the same for shrink_after ─> in force
-//!        └── none, and no registry is asked ───────────────────> never, but by `shrink_after: 0s`
+//!        ├── none, and no registry is asked ───────────────────> never, but by `shrink_after: 0s`
+//!        └── a whole cluster, or who may do what ─ the same again ─> in force, all of it
 //! ```
 //! Until then the list in force stays as it is, and [`Kept`] says so.
 
@@ -61,6 +62,9 @@ impl Floor {
     pub fn settle(&mut self, now: Instant) -> Option<Arc<Config>> {
         let (read, since) = self.read.as_ref()?;
         let read_for = now.saturating_duration_since(*since);
+        if read_for < LOOK_EVERY && self.lacks_a_part(read) {
+            return None;
+        }
         let mut config = Config::clone(read);
         for (name, cluster) in &mut config.clusters {
             let old = self.in_force.clusters.get(name);
@@ -80,6 +84,13 @@ impl Floor {
         self.is_news = false;
         self.in_force = Arc::new(config);
         Some(self.in_force.clone())
+    }
+
+    /// Whether a cluster is gone, or the section without which everybody may do everything: the end of the file, perhaps.
+    fn lacks_a_part(&self, read: &Config) -> bool {
+        let mut names = self.in_force.clusters.keys();
+        names.any(|name| !read.clusters.contains_key(name))
+            || self.in_force.authorization.is_some() && read.authorization.is_none()
     }
 
     fn tell(&self, config: &Config) {
@@ -140,6 +151,8 @@ fn addresses(hosts: &[Host]) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use weir_fleet::authorization::Authorization;
+
     use super::*;
 
     fn config(hosts: usize, more: &str) -> Arc<Config> {
@@ -161,6 +174,43 @@ mod tests {
         let config = floor.settle(start + Duration::from_millis(ms))?;
         let cluster = &config.clusters["r"];
         Some((cluster.hosts.len(), cluster.kept.is_some()))
+    }
+
+    fn written(text: &str) -> Arc<Config> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.yaml");
+        std::fs::write(&path, text).unwrap();
+        let loaded = crate::config::load(&path).map_err(|(error, _)| error);
+        loaded.unwrap().config
+    }
+
+    #[test]
+    fn a_file_that_lacks_a_cluster_or_its_rules_counts_when_it_is_read_so_again() {
+        let clusters = |names: &[&str]| {
+            let one = |name: &&str| format!("  {name}: {{ hosts: [ {{ address: \"127.0.0.1:1\" }} ] }}\n");
+            let all: String = names.iter().map(one).collect();
+            format!("clusters:\n{all}")
+        };
+        let with_rules = |names: &[&str]| {
+            Arc::new(Config {
+                authorization: Some(Arc::new(Authorization(Vec::new()))),
+                ..Config::clone(&written(&clusters(names)))
+            })
+        };
+        let whole = with_rules(&["r", "s"]);
+        for cut_off in [with_rules(&["r"]), written(&clusters(&["r", "s"]))] {
+            let start = Instant::now() + START;
+            let mut floor = Floor::new(whole.clone());
+            floor.read(cut_off.clone(), start);
+            assert!(floor.settle(start).is_none());
+            floor.read(whole.clone(), start + LOOK_EVERY / 2);
+            let settled = floor.settle(start + LOOK_EVERY / 2).unwrap();
+            assert_eq!(settled.clusters.len(), 2);
+            floor.read(cut_off, start + LOOK_EVERY);
+            assert!(floor.settle(start + LOOK_EVERY).is_none());
+            let meant = floor.settle(start + LOOK_EVERY * 2);
+            assert!(meant.is_some());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 use weir_fleet::poll::PollError;
 
 use super::pods::Pods;
@@ -79,8 +79,8 @@ pub(super) async fn run(asker: Asker, name: &str) {
         said.map(|one| one.0.as_ref().map(|pool| pool.spec.clone()))
     });
     // Both end with this.
-    let (mut asking, mut of_pods) = (JoinSet::new(), JoinSet::new());
-    asking.spawn(follower.run());
+    let _asking = AbortOnDropHandle::new(tokio::spawn(follower.run()));
+    let mut _of_pods = None;
     let mut known = None;
     loop {
         let said = tokio::select! {
@@ -91,11 +91,12 @@ pub(super) async fn run(asker: Asker, name: &str) {
             None => return,
             Some(Ok(spec)) if known.as_ref() == Some(&spec) => continue,
             Some(Ok(spec)) => {
-                of_pods.abort_all();
+                _of_pods = None;
                 known = Some(spec.clone());
                 match spec {
                     Some(spec) => {
-                        of_pods.spawn(pods(asker.clone(), spec));
+                        let asking = tokio::spawn(pods(asker.clone(), spec));
+                        _of_pods = Some(AbortOnDropHandle::new(asking));
                         continue;
                     }
                     None => Ok(missing(&asker.settings, name)),
