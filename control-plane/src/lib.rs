@@ -17,6 +17,7 @@
 
 pub mod admin;
 mod alive;
+mod begun;
 mod buffers;
 pub mod certificate;
 mod cgroup;

@@ -30,6 +30,7 @@ use weir_fleet::update::Reported;
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
+use crate::begun;
 use crate::config::ReportLimits;
 use crate::gate::{Caller, Gate, Owned};
 use crate::metrics::Metrics;
@@ -248,6 +249,8 @@ impl tonic::codegen::Service<http::Request<Body>> for Service {
             if request.uri().path() != STREAM {
                 return Ok(Status::unimplemented("no such method").into_http());
             }
+            let share = service.room.share();
+            let request = request.map(|body| begun::counted(body, share));
             let mut grpc =
                 Grpc::new(Encoded).apply_max_message_size_config(Some(MAX_REPORT_BYTES), None);
             Ok(grpc.streaming(service, request).await)
@@ -294,6 +297,7 @@ impl StreamingService<Bytes> for Service {
 mod tests {
     use bytes::BufMut;
     use http_body_util::Full;
+    use tokio_stream::StreamExt;
     use weir_fleet::Update;
     use weir_tables::v1::{ClusterRecord, VmRecord};
 
@@ -425,6 +429,32 @@ mod tests {
             panic!("{taken:?}");
         };
         assert_eq!(share.bytes() >> 20, 5);
+    }
+
+    #[tokio::test]
+    async fn reports_that_have_begun_to_come_have_room_for_so_many_bytes_alone() {
+        let (updates, _owner) = mpsc::channel(1);
+        let service = service(updates);
+        let mut sent = Vec::new();
+        sent.put_u8(0);
+        sent.put_u32(MAX_REPORT_BYTES as u32);
+        sent.resize(8 << 20, 0);
+        let frame = || Ok::<_, Status>(hyper::body::Frame::data(Bytes::from(sent.clone())));
+        let begun = || {
+            let frames = tokio_stream::iter([frame()]).chain(tokio_stream::pending());
+            let body = Body::new(http_body_util::StreamBody::new(frames));
+            let body = begun::counted(body, service.room.share());
+            Streaming::new_request(Encoded, body, None, Some(MAX_REPORT_BYTES))
+        };
+        let [mut one, mut two] = [begun(), begun()];
+        let first = service.next(&mut one);
+        tokio::pin!(first);
+        let end = tokio::select! {
+            biased;
+            _ = &mut first => panic!("it is not whole"),
+            second = service.next(&mut two) => second.unwrap_err(),
+        };
+        assert_eq!(end.as_str(), "no_room");
     }
 
     #[tokio::test]

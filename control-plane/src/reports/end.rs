@@ -43,6 +43,7 @@ impl End {
     pub(super) fn unread(status: Status) -> Self {
         match status.code() {
             Code::OutOfRange => Self::TooLarge(status),
+            Code::ResourceExhausted => Self::NoRoom,
             Code::Unimplemented => Self::Malformed(status),
             _ => Self::Lost(status),
         }

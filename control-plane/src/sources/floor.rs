@@ -187,7 +187,9 @@ mod tests {
     #[test]
     fn a_file_that_lacks_a_cluster_or_its_rules_counts_when_it_is_read_so_again() {
         let clusters = |names: &[&str]| {
-            let one = |name: &&str| format!("  {name}: {{ hosts: [ {{ address: \"127.0.0.1:1\" }} ] }}\n");
+            let one = |name: &&str| {
+                format!("  {name}: {{ hosts: [ {{ address: \"127.0.0.1:1\" }} ] }}\n")
+            };
             let all: String = names.iter().map(one).collect();
             format!("clusters:\n{all}")
         };

@@ -92,6 +92,11 @@ impl Room {
         }
     }
 
+    /// For what comes of one stream's requests until they are whole.
+    pub(super) fn begun(&self) -> Share {
+        self.bytes.share()
+    }
+
     /// A place for one more stream.
     pub(super) fn enter(&self) -> Result<Place, Full> {
         let mut taken = self.lock();

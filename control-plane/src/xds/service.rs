@@ -23,6 +23,7 @@ use super::MAX_REQUEST_BYTES;
 use super::codec::Responses;
 use super::session::Refusal;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
+use crate::begun;
 use crate::buffers;
 use crate::gate::Gate;
 use crate::newest;
@@ -87,7 +88,9 @@ impl Discovery {
             return Status::unimplemented("grpc-encoding: requests are not taken compressed")
                 .into_http();
         }
+        let share = self.shared.room.begun();
         let decode = |body| {
+            let body = begun::counted(body, share);
             let decoder = ProstDecoder::<DeltaDiscoveryRequest>::new(buffers::small());
             Streaming::new_request(decoder, body, None, Some(MAX_REQUEST_BYTES))
         };
