@@ -34,6 +34,8 @@ pub(crate) fn module() -> Module {
 struct Proxy {
     process: Process,
     main: Rc<Thread>,
+    /// What callbacks leave with the main thread, also where another VM's host asks for a configuration.
+    own: Rc<Own>,
     configurations: RefCell<Vec<Rc<Configuration>>>,
     /// Numbers of the writes of shared data that the host was told of.
     told: RefCell<BTreeMap<String, u32>>,
@@ -78,6 +80,7 @@ impl Program for Native {
         let (now, since_1970) = calls.now();
         vm.proxy.process.set_time(now, since_1970);
         vm.close_streams_of_the_gone(calls);
+        vm.close_reset_streams(calls);
         let answer = match callback {
             "proxy_on_configure" => Some(vm.configure(calls, id).into()),
             "proxy_on_context_create" if second != 0 => vm.create(calls, id, second),
@@ -92,6 +95,7 @@ impl Program for Native {
             "proxy_on_grpc_close" => vm.closed(calls, second, third),
             _ => None,
         };
+        vm.close_reset_streams(calls);
         vm.tell(calls);
         answer
     }
@@ -108,13 +112,14 @@ impl Vm {
             Proxy {
                 process,
                 main: Rc::new(Thread::new(process)),
+                own: Rc::default(),
                 configurations: RefCell::default(),
                 told: RefCell::default(),
             }
         });
-        let thread = match is_main.get() {
-            true => Rc::clone(&proxy.main),
-            false => Rc::new(Thread::new(proxy.process)),
+        let (thread, own) = match is_main.get() {
+            true => (Rc::clone(&proxy.main), Rc::clone(&proxy.own)),
+            false => (Rc::new(Thread::new(proxy.process)), Rc::default()),
         };
         Self {
             proxy,
@@ -122,7 +127,7 @@ impl Vm {
             is_main: is_main.get(),
             roots: BTreeMap::new(),
             requests: BTreeMap::new(),
-            own: Rc::default(),
+            own,
         }
     }
 
@@ -164,8 +169,8 @@ impl Vm {
                 configuration.into_hooks(),
             )
         };
-        let main = &self.proxy.main;
-        let module = callbacks::within(calls, &self.own, || main.run(hook));
+        let Proxy { main, own, .. } = &*self.proxy;
+        let module = callbacks::within(calls, own, || main.run(hook));
         if module.is_null() {
             return None;
         }
@@ -333,6 +338,14 @@ impl Vm {
                 calls.cancel(token);
                 self.own.forget(token);
             }
+        }
+    }
+
+    /// Those that the module has reset; within another VM's call it could not be done.
+    fn close_reset_streams(&self, calls: &mut Calls<'_>) {
+        for token in self.own.take_reset() {
+            calls.cancel(token);
+            self.own.forget(token);
         }
     }
 

@@ -165,6 +165,18 @@ impl<H: Host> Root<H> {
         }
     }
 
+    /// A configuration is new in its VM: closes the streams at once where they are to be that one's.
+    pub fn on_successor(&mut self) {
+        let Some(plugin) = self.plugin.clone() else {
+            return;
+        };
+        plugin.vm.enter(|vm| {
+            if !vm.contends(self.id) {
+                self.give_way(vm);
+            }
+        });
+    }
+
     /// The proxy wants this configuration no more. Requests that came by it go on.
     pub fn on_done(&mut self) {
         let Some(plugin) = self.plugin.take() else {

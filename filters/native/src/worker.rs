@@ -117,6 +117,7 @@ pub(crate) fn install(envoy: Configuration, json: &[u8]) -> Option<Arc<Installed
         if !abi::is_validation_mode() {
             installed.hang(process().bells.hang(envoy.scheduler(), tick));
         }
+        worker.close_older();
         Some(installed)
     })
 }
@@ -257,6 +258,21 @@ impl Worker {
         let mut entries = self.entries.borrow_mut();
         entries.insert(installed.id, Rc::clone(&entry));
         entry
+    }
+
+    /// Closes the streams of configurations that have a successor, while Envoy still has these: it resets what is open
+    /// when it gives one up, on whatever thread that is.
+    fn close_older(&self) {
+        let entries: Vec<_> = self.entries.borrow().values().cloned().collect();
+        self.busy(|| {
+            for entry in &entries {
+                within(entry, || {
+                    if let Ok(mut root) = entry.root.try_borrow_mut() {
+                        root.on_successor();
+                    }
+                });
+            }
+        });
     }
 
     /// A request's headers are here. An attempt is a part of a request that is known already.

@@ -68,6 +68,8 @@ pub(super) struct Own {
     /// The numbers of the configurations by which it has opened streams, and the root that these are of.
     streams: RefCell<BTreeMap<u32, u32>>,
     root: Cell<u32>,
+    /// Streams that the module has reset.
+    reset: RefCell<Vec<u32>>,
 }
 
 impl Own {
@@ -87,6 +89,11 @@ impl Own {
 
     pub(super) fn forget(&self, stream: u32) {
         self.streams.borrow_mut().remove(&stream);
+    }
+
+    /// Those that the module has reset since this was asked last.
+    pub(super) fn take_reset(&self) -> Vec<u32> {
+        self.reset.take()
     }
 
     /// By which configuration a stream was opened.
@@ -363,6 +370,9 @@ callbacks! {
         host("http_filter_config_stream_send_data", |calls| calls.send(stream as u32, message))
     }
     fn envoy_dynamic_module_callback_http_filter_config_reset_http_stream(_c: *mut c_void, stream: u64) {
-        host("http_filter_config_reset_http_stream", |calls| calls.cancel(stream as u32));
+        host("http_filter_config_reset_http_stream", |_| ());
+        if let Some(own) = own() {
+            own.reset.borrow_mut().push(stream as u32);
+        }
     }
 }

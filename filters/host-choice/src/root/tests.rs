@@ -250,6 +250,22 @@ fn a_newer_configuration_in_the_same_vm_takes_the_stream_over() {
 }
 
 #[test]
+fn a_root_that_is_told_of_its_successor_closes_its_streams_at_once() {
+    let host = FakeHost::default();
+    let mut worker = Worker::of(&host, RULES);
+    worker.tick(50);
+    worker.root.on_successor();
+    assert_eq!(open_streams(&host), 1, "there is none");
+    let mut newer = Root::new(2);
+    let json = br#"{"clusters":{"rules":{}},"debug":true}"#;
+    let tick = newer.on_configure(&host, json, || worker.vm.clone(), String::new);
+    assert!(tick.is_some());
+    newer.on_successor();
+    worker.root.on_successor();
+    assert_eq!((lease(&host), open_streams(&host)), (None, 0));
+}
+
+#[test]
 fn one_root_of_a_vm_lets_held_requests_go_on_until_it_is_silent() {
     let mut worker = Worker::with(&holding(1, 0));
     let request = FakeRequest::new(&[]);

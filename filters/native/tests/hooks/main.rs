@@ -8,6 +8,7 @@
 //! longer runs: `WEIR_HOOKS=100000000 cargo test --release -p weir-native --test hooks`.
 
 mod envoy;
+mod message;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -20,10 +21,10 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_native::hooks;
 use weir_policy::{Holder, HostId, KeyHash};
-use weir_tables::discovery::{Any, DeltaDiscoveryResponse, Resource};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, ShardBuilder, cache_shard_name, v1};
 
 use envoy::{Buffer, Configuration, LOG, METRICS, QUEUE, RESUMED, Request};
+use message::response;
 
 /// Hooks of a run, unless `WEIR_HOOKS` says otherwise.
 const HOOKS: u64 = 300_000;
@@ -363,28 +364,6 @@ fn contents(version: u64) -> Vec<u8> {
     let shard = builder.build(Meta { epoch: 1, version });
     let name = cache_shard_name("rules", 1, 0);
     response(CACHE_SHARD_TYPE, &name, version, shard.encode_to_vec())
-}
-
-/// A message of the stream.
-fn response(type_url: &str, name: &str, version: u64, value: Vec<u8>) -> Vec<u8> {
-    let type_url = type_url.to_owned();
-    let resource = Resource {
-        version: format!("1.{version}"),
-        name: name.into(),
-        resource: Some(Any {
-            type_url: type_url.clone(),
-            value,
-        }),
-    };
-    let response = DeltaDiscoveryResponse {
-        type_url,
-        resources: vec![resource],
-        nonce: version.to_string(),
-        ..Default::default()
-    }
-    .encode_to_vec();
-    let length = (response.len() as u32).to_be_bytes();
-    [&[0][..], &length, &response].concat()
 }
 
 /// The main thread is woken for this configuration.

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A process of Envoy that is played: its main thread with configurations, its workers with requests.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::time::Duration;
+
+use weir_native::hooks;
+use weir_native::played::{Process, Thread};
+
+use crate::envoy::{self, Buffer, Configuration, Request};
+
+/// Longer than the tick of every configuration here.
+const TICK: Duration = Duration::from_millis(100);
+
+pub(crate) struct Proxy {
+    process: Process,
+    pub(crate) main: Thread,
+    now: Cell<Duration>,
+}
+
+/// A configuration, for as long as Envoy has it.
+pub(crate) struct Installed {
+    pub(crate) envoy: Box<Configuration>,
+    module: *const c_void,
+}
+
+/// A request, until it is destroyed.
+pub(crate) struct Live {
+    pub(crate) envoy: Box<Request>,
+}
+
+impl Proxy {
+    pub(crate) fn new() -> Self {
+        let process = Process::new("sidecar-1");
+        let proxy = Self {
+            process,
+            main: Thread::new(process),
+            now: Cell::new(Duration::ZERO),
+        };
+        proxy.pass(Duration::from_secs(3600));
+        proxy
+    }
+
+    fn pass(&self, time: Duration) {
+        self.now.set(self.now.get() + time);
+        self.process.set_time(self.now.get(), self.now.get());
+    }
+
+    pub(crate) fn worker(&self) -> Thread {
+        Thread::new(self.process)
+    }
+
+    pub(crate) fn install(&self, json: &str) -> Installed {
+        let envoy = Box::new(Configuration {
+            number: envoy::number(),
+            ..Configuration::default()
+        });
+        // SAFETY: both texts live for the call, and the configuration for as long as the module's.
+        let module = self.main.run(|| unsafe {
+            hooks::envoy_dynamic_module_on_http_filter_config_new(
+                (&raw const *envoy).cast_mut().cast(),
+                std::mem::transmute::<Buffer, hooks::Buffer>(Buffer::of(b"weir")),
+                std::mem::transmute::<Buffer, hooks::Buffer>(Buffer::of(json.as_bytes())),
+            )
+        });
+        assert!(!module.is_null(), "{json}");
+        Installed { envoy, module }
+    }
+
+    /// Time passes, and the main thread is woken for a configuration.
+    pub(crate) fn tick(&self, installed: &Installed) {
+        self.pass(TICK);
+        // SAFETY: both live.
+        self.main.run(|| unsafe {
+            hooks::envoy_dynamic_module_on_http_filter_config_scheduled(
+                installed.envoy(),
+                installed.module,
+                0,
+            );
+        });
+    }
+}
+
+impl Installed {
+    fn envoy(&self) -> *mut c_void {
+        (&raw const *self.envoy).cast_mut().cast()
+    }
+
+    /// Those that are open.
+    pub(crate) fn streams(&self) -> Vec<u64> {
+        self.envoy.streams.lock().unwrap().clone()
+    }
+
+    /// Envoy gives it up on a thread.
+    pub(crate) fn destroy(self, thread: &Thread) {
+        // SAFETY: nobody uses it any more.
+        thread.run(|| unsafe {
+            hooks::envoy_dynamic_module_on_http_filter_config_destroy(self.module);
+        });
+    }
+}
+
+impl Live {
+    /// A request that has just come, by a configuration and on this thread; none where the module refuses it.
+    pub(crate) fn begin(installed: &Installed, headers: &[(&str, &str)]) -> Option<Self> {
+        let headers = headers.iter();
+        let headers =
+            headers.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+        let envoy = Box::new(Request {
+            number: envoy::number(),
+            headers: RefCell::new(headers.collect()),
+            answer: RefCell::default(),
+            buffered: RefCell::default(),
+            received: RefCell::default(),
+            is_paused: Cell::new(false),
+            is_answered: Cell::new(false),
+            module: Cell::new(std::ptr::null()),
+        });
+        let live = Self { envoy };
+        // SAFETY: the configuration lives, and the request until it is destroyed.
+        let module = unsafe {
+            hooks::envoy_dynamic_module_on_http_filter_new(installed.module, pointer(&live.envoy))
+        };
+        live.envoy.module.set(module);
+        (!module.is_null()).then_some(live)
+    }
+
+    /// Its headers are here, and nothing follows.
+    pub(crate) fn headers(&self) {
+        let is_paused = request_headers(&self.envoy) != 0;
+        let is_answered = self.envoy.is_answered.get();
+        self.envoy.is_paused.set(is_paused && !is_answered);
+    }
+
+    pub(crate) fn destroy(self) {
+        // SAFETY: it is not used any more.
+        unsafe { hooks::envoy_dynamic_module_on_http_filter_destroy(self.envoy.module.get()) };
+    }
+}
+
+fn pointer(request: &Request) -> *mut c_void {
+    (&raw const *request).cast_mut().cast()
+}
+
+/// A request's headers are here, and nothing follows; what is to become of it.
+pub(crate) fn request_headers(request: &Request) -> u32 {
+    let (envoy, module) = (pointer(request), request.module.get());
+    // SAFETY: it lives.
+    unsafe { hooks::envoy_dynamic_module_on_http_filter_request_headers(envoy, module, true) }
+}
+
+/// A request is over.
+pub(crate) fn complete(request: &Request) {
+    let (envoy, module) = (pointer(request), request.module.get());
+    // SAFETY: it lives.
+    unsafe { hooks::envoy_dynamic_module_on_http_filter_stream_complete(envoy, module) };
+}
