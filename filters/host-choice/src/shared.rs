@@ -183,13 +183,15 @@ pub(crate) fn renew_record(host: &impl Host, key: &str) {
     let now = host.now().as_nanos() as u64;
     let passed = now.saturating_sub(std::mem::replace(&mut record.published_ns, now));
     record.deadline_ns = now + lives;
-    // What happened stays where it was.
-    let passed = u32::try_from(passed / 1_000_000).unwrap_or(u32::MAX);
+    // What happened stays where it was. Rounded up: however often it is renewed, nothing looks newer than it is.
+    let passed = u32::try_from(passed.div_ceil(1_000_000)).unwrap_or(u32::MAX);
     for cluster in &mut record.clusters {
         let assignments = cluster.assignments.iter_mut().map(|one| &mut one.age_ms);
         let spent = cluster.spent.iter_mut().map(|one| &mut one.age_ms);
         let receipts = cluster.receipts.iter_mut().map(|one| &mut one.age_ms);
-        for age in assignments.chain(spent).chain(receipts) {
+        let loads = cluster.hosts.iter_mut().flat_map(|host| &mut host.load);
+        let loads = loads.map(|load| &mut load.age_ms);
+        for age in assignments.chain(spent).chain(receipts).chain(loads) {
             *age = age.saturating_add(passed);
         }
     }

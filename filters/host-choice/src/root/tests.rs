@@ -7,6 +7,8 @@ use crate::disposition::Action;
 use crate::fake::{CONTROL, FakeHost, FakeRequest, RULES, Worker, holding};
 
 const LEASE: u64 = 1_000;
+/// As hosts tell it.
+const LOAD: &str = "TEXT named_metrics.weir.in_progress=9,named_metrics.weir.queued.0=5";
 
 fn lease(host: &FakeHost) -> Option<lease::Lease> {
     shared::lease(host).expect("the key is there").0
@@ -139,6 +141,8 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
     assert_eq!(action, Action::Continue);
     worker.tick(100);
     other.tick(100);
+    request.answer(A, &[(":status", "200"), ("endpoint-load-metrics", LOAD)]);
+    exchange.on_response(&request);
     // Too soon for a tick's record.
     exchange.on_end(&request);
     let record = worker.root.on_idle().expect("it has a slot");
@@ -162,6 +166,9 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
         assert!(assignment.age_ms >= 10_000, "{}", assignment.age_ms);
         assignment.age_ms -= 10_000;
     }
+    let load = after.clusters[0].hosts[0].load.as_mut().expect("it told");
+    assert!(load.age_ms >= 10_000, "{}", load.age_ms);
+    load.age_ms -= 10_000;
     assert_eq!(after.clusters, before.clusters);
     assert!(!shared::expired(&after, worker.host.now()));
     assert!(shared::expired(&before, worker.host.now()));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use weir_tables::v1;
+
 use super::*;
 use crate::fake::FakeHost;
 use crate::lease::Holder;
@@ -161,6 +163,44 @@ fn a_record_is_decoded_when_it_has_changed() {
     let (read, newer) = record(&host, 0, Some(cas)).unwrap();
     assert_eq!((read, newer != cas), (Some(record_of(8)), true));
     assert!(!expired(&record_of(7), ALIVE) && expired(&record_of(7), DEAD));
+}
+
+#[test]
+fn what_a_renewed_record_tells_never_looks_newer_than_it_is() {
+    let host = ready();
+    let load = v1::Load::default();
+    let told = v1::ClusterRecord {
+        hosts: vec![v1::HostRecord {
+            load: Some(load),
+            ..Default::default()
+        }],
+        assignments: vec![v1::Assignment::default()],
+        spent: vec![v1::Spent::default()],
+        receipts: vec![v1::Stub::default()],
+        ..Default::default()
+    };
+    let before = VmRecord {
+        clusters: vec![told],
+        ..record_of(7)
+    };
+    set_record(&host, 0, &before);
+    for _ in 0..10 {
+        host.pass(Duration::from_micros(1_000_300));
+        renew_record(&host, &record_key(0));
+    }
+    let after = record(&host, 0, None).unwrap().0.unwrap();
+    assert_eq!(after.published_ns, 10_003_000_000);
+    let cluster = &after.clusters[0];
+    let ages = [
+        cluster.hosts[0].load.as_ref().unwrap().age_ms,
+        cluster.assignments[0].age_ms,
+        cluster.spent[0].age_ms,
+        cluster.receipts[0].age_ms,
+    ];
+    assert!(
+        ages.iter().all(|age| (10_003..=10_010).contains(age)),
+        "{ages:?}"
+    );
 }
 
 fn read(host: &FakeHost, kind: Kind) -> Option<(Duration, Vec<u8>)> {
