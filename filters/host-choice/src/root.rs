@@ -242,9 +242,10 @@ impl<H: Host> Root<H> {
     }
 }
 
-/// Keeps the record of a VM without ticks ([`Root::on_idle`]) from expiring.
-pub fn renew(host: &impl Host, record: &str) {
-    shared::renew_record(host, record);
+/// Keeps the record of a VM without ticks ([`Root::on_idle`]) from expiring, as far as this VM of its proxy has the same
+/// clusters.
+pub fn renew<H: Host>(vm: &VmHandle<H>, record: &str) {
+    vm.enter(|vm| vm.renew(record));
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_tables::Meta;
-use weir_tables::v1::VmRecord;
+use weir_tables::v1::{ClusterRecord, VmRecord};
 
 use crate::host::Host;
 use crate::index::{Index, Kind};
@@ -171,8 +171,13 @@ pub(crate) fn record_key(slot: u32) -> String {
     key(&format!("vm/{slot}"))
 }
 
-/// Writes a record again, as of now, unless its VM does in the meantime.
-pub(crate) fn renew_record(host: &impl Host, key: &str) {
+/// Writes a record again, as of now, unless its VM does in the meantime. `keep` brings a cluster up to date, and says
+/// whether it stays.
+pub(crate) fn renew_record(
+    host: &impl Host,
+    key: &str,
+    keep: impl FnMut(&mut ClusterRecord) -> bool,
+) {
     let Some((value, cas)) = host.shared(key) else {
         return;
     };
@@ -185,6 +190,7 @@ pub(crate) fn renew_record(host: &impl Host, key: &str) {
     record.deadline_ns = now + lives;
     // What happened stays where it was. Rounded up: however often it is renewed, nothing looks newer than it is.
     let passed = u32::try_from(passed.div_ceil(1_000_000)).unwrap_or(u32::MAX);
+    record.clusters.retain_mut(keep);
     for cluster in &mut record.clusters {
         let assignments = cluster.assignments.iter_mut().map(|one| &mut one.age_ms);
         let spent = cluster.spent.iter_mut().map(|one| &mut one.age_ms);

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use weir_filter::contents::Contents;
+use weir_filter::handle::VmHandle;
 use weir_filter::root;
 
 use crate::bells::Bells;
@@ -70,10 +71,10 @@ impl Process {
         self.idle().remove(record);
     }
 
-    /// Keeps the records of all that sleep.
-    pub(crate) fn renew(&self) {
+    /// Keeps the records of all that sleep, by this VM, which is awake.
+    pub(crate) fn renew(&self, vm: &VmHandle<Native>) {
         for record in self.idle().iter() {
-            root::renew(&Native, record);
+            root::renew(vm, record);
         }
     }
 

@@ -152,7 +152,9 @@ pub(crate) fn tick_main(installed: &Installed) {
         let now = Native.now();
         if now.saturating_sub(worker.renewed.get()) >= RENEWAL {
             worker.renewed.set(now);
-            process().renew();
+            if let Some(vm) = worker.vm.get() {
+                process().renew(vm);
+            }
         }
         worker.deliver();
     });

@@ -157,7 +157,7 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
     // Longer than a record lives.
     for _ in 0..10 {
         worker.host.pass(Duration::from_secs(1));
-        renew(&worker.host, &record);
+        renew(&other.vm, &record);
     }
     let (left, mut after) = in_flight(&record);
     assert_eq!(left, 0);
@@ -174,8 +174,39 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
     assert!(shared::expired(&before, worker.host.now()));
     // What its VM writes in between stays.
     worker.host.race(&record, b"newer");
-    renew(&worker.host, &record);
+    renew(&other.vm, &record);
     assert_eq!(worker.host.shared(&record).unwrap().0, b"newer");
+}
+
+#[test]
+fn a_vm_that_sleeps_tells_the_level_in_force_and_keeps_no_cluster_that_is_dropped() {
+    let mut main = Worker::with(&holding(1, 4096));
+    let mut worker = Worker::of(&main.host, RULES);
+    main.tick(100);
+    worker.tick(0);
+    let request = FakeRequest::new(&[]);
+    let (mut exchange, _) = worker.ask(7, &request);
+    exchange.on_end(&request);
+    let record = worker.root.on_idle().expect("it has a slot");
+    main.push(&holding(2, 100));
+    main.tick(100);
+    let renewed = || {
+        renew(&main.vm, &record);
+        let (bytes, _) = main.host.shared(&record).unwrap();
+        <v1::VmRecord as prost::Message>::decode(bytes.as_slice()).unwrap()
+    };
+    let level = renewed().clusters[0].hosts[0].admission_level;
+    assert_eq!(level, Some(100));
+    let mut newer = Root::new(2);
+    let json = br#"{"clusters":{"search":{}}}"#;
+    let tick = newer.on_configure(&main.host, json, || main.vm.clone(), String::new);
+    assert!(tick.is_some());
+    main.root.on_done();
+    assert_eq!(renewed().clusters, []);
+    main.host.pass(Duration::from_millis(100));
+    newer.on_tick(|_| None::<FakeRequest>);
+    let wanted = main.vm.enter(|vm| vm.wanted(main.host.now())).unwrap();
+    assert_eq!(wanted.into_iter().collect::<Vec<_>>(), ["search"]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn what_a_renewed_record_tells_never_looks_newer_than_it_is() {
     set_record(&host, 0, &before);
     for _ in 0..10 {
         host.pass(Duration::from_micros(1_000_300));
-        renew_record(&host, &record_key(0));
+        renew_record(&host, &record_key(0), |_| true);
     }
     let after = record(&host, 0, None).unwrap().0.unwrap();
     assert_eq!(after.published_ns, 10_003_000_000);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use weir_policy::HostId;
 use weir_tables::v1;
 
 use super::Vm;
@@ -37,6 +38,22 @@ impl<H: Host> Vm<H> {
             let record = self.record(slot, now);
             shared::set_record(&self.host, slot, &record);
         }
+    }
+
+    /// Keeps the record of a VM that sleeps from expiring. It has not heard of what has changed since: its clusters are
+    /// those that are also this VM's, with the levels that are in force here.
+    pub(crate) fn renew(&self, record: &str) {
+        shared::renew_record(&self.host, record, |told| {
+            let state = self.clusters.get(&told.cluster);
+            let Some(state) = state.filter(|state| state.roots > 0) else {
+                return false;
+            };
+            for host in &mut told.hosts {
+                let level = state.cluster.level_told(HostId::of(&host.address));
+                host.admission_level = level.map(|level| level.ranks().into());
+            }
+            true
+        });
     }
 
     fn record(&mut self, slot: u32, now: Duration) -> v1::VmRecord {
