@@ -150,7 +150,12 @@ impl<H: Host> Vm<H> {
         if config.role == Role::Caller {
             self.cache_limit = config.cache_limit;
             let zone = config.zone.clone();
-            self.zone = zone.unwrap_or_else(|| self.host.zone());
+            let zone = zone.unwrap_or_else(|| self.host.zone());
+            if zone != self.zone {
+                self.zone = zone;
+                let states = self.clusters.iter_mut();
+                states.for_each(|(_, state)| state.see_table_anew());
+            }
         }
         // All are read anew: those that are not wanted by anybody are not kept up to date.
         self.index_cas = None;

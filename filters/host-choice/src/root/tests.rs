@@ -304,6 +304,31 @@ fn a_root_that_is_told_of_its_successor_closes_its_streams_at_once() {
 }
 
 #[test]
+fn a_newer_configuration_with_another_zone_goes_for_the_table_that_is_there() {
+    let mut table = weir_harness::table(1, weir_harness::up(&[A]));
+    table.zones = vec!["near".into(), "far".into()];
+    table.hosts[0].zone = 1;
+    let mut worker = Worker::of(&FakeHost::default(), &in_zone("near"));
+    worker.tick(50);
+    worker.push(&table);
+    let crossings = |worker: &mut Worker, context| {
+        worker.ask(context, &FakeRequest::new(&[]));
+        worker.host.metric("weir_crossings_total")
+    };
+    assert_eq!(crossings(&mut worker, 7), 0);
+    let mut newer = Root::new(2);
+    let json = in_zone("far");
+    let vm = || worker.vm.clone();
+    let tick = newer.on_configure(&worker.host, json.as_bytes(), vm, String::new);
+    assert!(tick.is_some());
+    assert_eq!(crossings(&mut worker, 8), 1);
+}
+
+fn in_zone(zone: &str) -> String {
+    format!(r#"{{"zone":"{zone}","clusters":{{"rules":{{}}}}}}"#)
+}
+
+#[test]
 fn one_root_of_a_vm_lets_held_requests_go_on_until_it_is_silent() {
     let mut worker = Worker::with(&holding(1, 0));
     let request = FakeRequest::new(&[]);

@@ -86,6 +86,11 @@ impl ClusterState {
         self.compare_salts(host, &entry.name);
     }
 
+    /// Its table is read once more: the proxy is in another zone than it took itself to be.
+    pub(super) fn see_table_anew(&mut self) {
+        self.seen.retain(|(kind, _), _| *kind != Kind::Table);
+    }
+
     /// By a new configuration its keys are hashed with this salt.
     pub(super) fn salted(&mut self, host: &impl Host, salt: Option<&Salt>, name: &str) {
         self.salt_check = salt.map(Salt::check);
