@@ -168,6 +168,8 @@ pub(crate) fn deliver() {
 /// A request is new, on its thread.
 pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
     with(|worker| {
+        // In the order in which they came: the newest says what a VM goes by.
+        worker.enter_new();
         let entry = worker.entry(installed);
         let context = worker.last_context.get().wrapping_add(1);
         worker.last_context.set(context);
@@ -282,7 +284,6 @@ impl Worker {
         if matches!(*request.part.borrow(), Part::Attempt(_)) {
             return;
         }
-        self.enter_new();
         let sleeps = self.requests.borrow().is_empty();
         let mut requests = self.requests.borrow_mut();
         requests.insert(request.context, request.in_envoy.clone());

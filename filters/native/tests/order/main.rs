@@ -5,7 +5,11 @@
 
 #[path = "../hooks/envoy.rs"]
 mod envoy;
+#[path = "../hooks/message.rs"]
+mod message;
 mod proxy;
+
+use weir_tables::v1;
 
 use proxy::{Live, Proxy, complete};
 
@@ -37,4 +41,61 @@ fn streams_of_a_configuration_are_closed_before_envoy_gives_it_up_for_the_next()
     first.destroy(&worker);
     proxy.tick(&second);
     assert_eq!(second.streams().len(), 1, "and opened by the next");
+}
+
+#[test]
+fn a_worker_that_was_not_there_before_goes_by_the_newest_configuration() {
+    let proxy = Proxy::new();
+    let in_zone = |zone| {
+        format!(
+            r#"{{"control_cluster": "weir-control", "zone": "{zone}", "clusters": {{"rules": {{}}}}}}"#
+        )
+    };
+    let first = proxy.install(&in_zone("far"));
+    let second = proxy.install(&in_zone("near"));
+    proxy.tick(&second);
+    let worker = proxy.worker();
+    for version in 1..=2 {
+        proxy.push(
+            &second,
+            &v1::HostTable {
+                zones: vec!["near".into()],
+                ..table(version, v1::Host { zone: 1, ..host() })
+            },
+        );
+        worker.run(|| {
+            let request = Live::begin(&second, &[(":path", "/")]).unwrap();
+            request.headers();
+            assert!(request.chosen().is_some());
+            complete(&request.envoy);
+            request.destroy();
+        });
+        assert_eq!(proxy.metric("weir_crossings_total"), 0);
+        // After a sleep a tick is due.
+        proxy.tick(&second);
+    }
+    drop(first);
+}
+
+fn host() -> v1::Host {
+    v1::Host {
+        address: "10.0.0.1:80".into(),
+        state: v1::HostState::Up.into(),
+        ..Default::default()
+    }
+}
+
+fn table(version: u64, host: v1::Host) -> v1::HostTable {
+    v1::HostTable {
+        cluster: "rules".into(),
+        epoch: 1,
+        version,
+        policy: Some(v1::Policy {
+            overload: v1::Overload::None.into(),
+            selection: v1::Selection::Dynamic.into(),
+            ..Default::default()
+        }),
+        hosts: vec![host],
+        ..Default::default()
+    }
 }

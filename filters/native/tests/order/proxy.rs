@@ -5,11 +5,16 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::time::Duration;
 
+use prost::Message;
 use weir_native::hooks;
 use weir_native::played::{Process, Thread};
 
-use crate::envoy::{self, Buffer, Configuration, Request};
+use weir_tables::{HOST_TABLE_TYPE, v1};
 
+use crate::envoy::{self, Buffer, Configuration, Request};
+use crate::message::response;
+
+const DESTINATION: &[u8] = b"x-gateway-destination-endpoint";
 /// Longer than the tick of every configuration here.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -80,6 +85,32 @@ impl Proxy {
             );
         });
     }
+
+    /// weir-control sends a table through the first stream of a configuration.
+    pub(crate) fn push(&self, installed: &Installed, table: &v1::HostTable) {
+        self.pass(Duration::from_millis(1));
+        let stream = installed.streams()[0];
+        let bytes = table.encode_to_vec();
+        let message = response(HOST_TABLE_TYPE, &table.cluster, table.version, bytes);
+        let parts = [Buffer::of(&message)];
+        // SAFETY: the configuration lives, and the message outlives the call.
+        self.main.run(|| unsafe {
+            hooks::envoy_dynamic_module_on_http_filter_config_http_stream_data(
+                installed.envoy(),
+                installed.module,
+                stream,
+                parts.as_ptr().cast(),
+                parts.len(),
+                false,
+            );
+        });
+    }
+
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let all = self.process.metrics();
+        let named = all.iter().filter(|(known, _)| known.name == name);
+        named.map(|(_, value)| value).sum()
+    }
 }
 
 impl Installed {
@@ -133,6 +164,11 @@ impl Live {
         self.envoy.is_paused.set(is_paused && !is_answered);
     }
 
+    /// The hosts that are named for Envoy.
+    pub(crate) fn chosen(&self) -> Option<String> {
+        chosen(&self.envoy)
+    }
+
     pub(crate) fn destroy(self) {
         // SAFETY: it is not used any more.
         unsafe { hooks::envoy_dynamic_module_on_http_filter_destroy(self.envoy.module.get()) };
@@ -141,6 +177,13 @@ impl Live {
 
 fn pointer(request: &Request) -> *mut c_void {
     (&raw const *request).cast_mut().cast()
+}
+
+/// The hosts that a request names for Envoy.
+pub(crate) fn chosen(request: &Request) -> Option<String> {
+    let headers = request.headers.borrow();
+    let named = headers.iter().find(|(name, _)| name == DESTINATION);
+    named.map(|(_, hosts)| String::from_utf8_lossy(hosts).into_owned())
 }
 
 /// A request's headers are here, and nothing follows; what is to become of it.
