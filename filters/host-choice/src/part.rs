@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the filter does for one request or attempt, by the role of the configuration that it came by.
 
+use std::rc::Rc;
+
 use crate::attempt::Attempt;
+use crate::config::Role;
 use crate::disposition::Flow;
 use crate::exchange::Exchange;
 use crate::host::{Host, RequestHost};
 use crate::inbound::Inbound;
+use crate::plugin::Plugin;
 
 /// The filter's part in a request, until its host forgets it.
 pub enum Part<H: Host> {
@@ -18,6 +22,15 @@ pub enum Part<H: Host> {
 }
 
 impl<H: Host> Part<H> {
+    /// That in a request or attempt that comes, in this context of the host; without a plugin it is left to Envoy.
+    pub fn new(context: u32, plugin: Option<Rc<Plugin<H>>>) -> Self {
+        match plugin.as_ref().map(|plugin| plugin.role()) {
+            None | Some(Role::Caller) => Self::Exchange(Exchange::new(context, plugin)),
+            Some(Role::Attempt) => Self::Attempt(Attempt::new(plugin)),
+            Some(Role::Host) => Self::Inbound(Inbound::new(plugin)),
+        }
+    }
+
     /// Its headers are here, and nothing follows where it `ends`; says what is to become of it.
     pub fn on_headers(&mut self, host: &impl RequestHost, ends: bool) -> Flow {
         match self {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::handle::VmHandle;
 use crate::host::Host;
 use crate::reading::Shown;
@@ -13,4 +13,11 @@ pub struct Plugin<H: Host> {
     pub(crate) config: Rc<Config>,
     pub(crate) shown: Rc<Shown>,
     pub(crate) vm: VmHandle<H>,
+}
+
+impl<H: Host> Plugin<H> {
+    /// What it does with requests.
+    pub fn role(&self) -> Role {
+        self.config.role
+    }
 }

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use weir_policy::KeyHash;
 
-use crate::attempt::Attempt;
 use crate::config::{Config, Role};
 use crate::control::Control;
 use crate::exchange::Exchange;
 use crate::handle::VmHandle;
 use crate::host::{Host, LogLevel, RequestHost};
-use crate::inbound::Inbound;
 use crate::lease::{self, Holder};
 use crate::part::Part;
 use crate::plugin::Plugin;
@@ -78,12 +76,6 @@ impl<H: Host> Root<H> {
         Some(tick)
     }
 
-    /// What it does with requests.
-    pub fn role(&self) -> Role {
-        let plugin = self.plugin.as_ref();
-        plugin.map_or(Role::Caller, |plugin| plugin.config.role)
-    }
-
     /// Whether requests that are paused wait for their bodies: for their key, or at their host.
     pub fn reads_bodies(&self) -> bool {
         let config = self.plugin.as_ref().map(|plugin| &plugin.config);
@@ -92,11 +84,7 @@ impl<H: Host> Root<H> {
 
     /// A request or an attempt comes, in this context of the host.
     pub fn part(&self, context: u32) -> Part<H> {
-        match self.role() {
-            Role::Caller => Part::Exchange(self.exchange(context)),
-            Role::Attempt => Part::Attempt(Attempt::new(self.plugin())),
-            Role::Host => Part::Inbound(Inbound::new(self.plugin())),
-        }
+        Part::new(context, self.plugin())
     }
 
     /// The same where its role is known to be the caller's.
@@ -105,15 +93,15 @@ impl<H: Host> Root<H> {
     }
 
     /// What requests share with it; none before it is configured.
-    pub(crate) fn plugin(&self) -> Option<Rc<Plugin<H>>> {
+    pub fn plugin(&self) -> Option<Rc<Plugin<H>>> {
         self.plugin.clone()
     }
 
     /// Time has passed. `select` finds a held request by its context, and makes the calls that follow act in it; says
     /// whether any was looked for.
     pub fn on_tick<R: RequestHost>(&mut self, select: impl Fn(u32) -> Option<R>) -> bool {
-        let caller = self.plugin.clone().filter(|_| self.role() == Role::Caller);
-        let Some(plugin) = caller else {
+        let is_caller = |plugin: &Rc<Plugin<H>>| plugin.role() == Role::Caller;
+        let Some(plugin) = self.plugin.clone().filter(is_caller) else {
             return false;
         };
         let now = plugin.vm.host().now();

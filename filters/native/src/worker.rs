@@ -12,6 +12,7 @@ use weir_filter::disposition::Flow;
 use weir_filter::handle::VmHandle;
 use weir_filter::host::Host;
 use weir_filter::part::Part;
+use weir_filter::plugin::Plugin;
 use weir_filter::root::Root;
 
 use crate::abi::{self, Configuration, Filter};
@@ -67,6 +68,8 @@ pub(crate) struct Worker {
 /// A configuration on this thread.
 pub(crate) struct Entry {
     pub(crate) installed: Arc<Installed>,
+    /// What requests need of the root, which may be in the middle of a call when one comes.
+    plugin: Option<Rc<Plugin<Native>>>,
     root: RefCell<Root<Native>>,
 }
 
@@ -143,7 +146,8 @@ pub(crate) fn tick_main(installed: &Installed) {
             });
         });
         // An upstream filter's metrics would be its cluster's.
-        if entry.root.borrow().role() != Role::Attempt {
+        let role = entry.plugin.as_ref().map(|plugin| plugin.role());
+        if role != Some(Role::Attempt) {
             let mut told = worker.told.borrow_mut();
             process()
                 .metrics
@@ -173,7 +177,7 @@ pub(crate) fn begin(installed: &Arc<Installed>, filter: Filter) -> Rc<Request> {
         let entry = worker.entry(installed);
         let context = worker.last_context.get().wrapping_add(1);
         worker.last_context.set(context);
-        let part = entry.root.borrow().part(context);
+        let part = Part::new(context, entry.plugin.clone());
         Rc::new_cyclic(|request| Request {
             entry,
             in_envoy: InEnvoy::new(filter, Weak::clone(request)),
@@ -257,6 +261,7 @@ impl Worker {
     fn enter(&self, installed: &Arc<Installed>, root: Root<Native>) -> Rc<Entry> {
         let entry = Rc::new(Entry {
             installed: Arc::clone(installed),
+            plugin: root.plugin(),
             root: RefCell::new(root),
         });
         let mut entries = self.entries.borrow_mut();

@@ -6,7 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::thread::LocalKey;
 
 /// As `abi.h` has them.
 #[repr(C)]
@@ -39,7 +41,18 @@ thread_local! {
     /// Of this thread.
     pub(crate) static QUEUE: Queue = Queue::default();
     /// Runs where the module lets a request go on.
-    pub(crate) static RESUMED: Cell<Option<fn(&Request)>> = const { Cell::new(None) };
+    pub(crate) static RESUMED: CallBack = const { RefCell::new(None) };
+    /// Runs where the module answers one.
+    pub(crate) static ANSWERED: CallBack = const { RefCell::new(None) };
+}
+
+/// What Envoy does before a callback returns.
+pub(crate) type CallBack = RefCell<Option<Rc<dyn Fn(&Request)>>>;
+
+fn call_back(with: &'static LocalKey<CallBack>, request: &Request) {
+    if let Some(call) = with.with_borrow(Clone::clone) {
+        call(request);
+    }
 }
 
 pub(crate) struct Request {
@@ -177,9 +190,7 @@ callbacks! {
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(r: *mut c_void) {
         let request = request(r);
         assert!(request.is_paused.replace(false), "a request that runs was resumed");
-        if let Some(resumed) = RESUMED.get() {
-            resumed(request);
-        }
+        call_back(&RESUMED, request);
     }
     fn envoy_dynamic_module_callback_http_filter_scheduler_new(r: *mut c_void) -> *mut c_void {
         scheduler(request(r).number)
@@ -238,6 +249,7 @@ fn answer(request: &Request, headers: Pairs) {
     assert!(!request.is_answered.replace(true), "answered twice");
     request.is_paused.set(false);
     *request.answer.borrow_mut() = Some(headers);
+    call_back(&ANSWERED, request);
 }
 
 /// Unlike every other.

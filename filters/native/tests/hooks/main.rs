@@ -12,6 +12,7 @@ mod message;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -268,7 +269,7 @@ fn resumed(request: &Request) {
 }
 
 fn worker(current: &Current, is_over: &AtomicBool, seed: u64) {
-    RESUMED.set(Some(resumed));
+    RESUMED.set(Some(Rc::new(resumed)));
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut live: Vec<Live> = Vec::new();
     while !is_over.load(Ordering::Relaxed) {

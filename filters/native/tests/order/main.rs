@@ -9,8 +9,13 @@ mod envoy;
 mod message;
 mod proxy;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
 use weir_tables::v1;
 
+use envoy::{ANSWERED, Request};
 use proxy::{Live, Proxy, complete};
 
 /// A configuration of this cluster, with a word that makes it unlike others.
@@ -75,6 +80,59 @@ fn a_worker_that_was_not_there_before_goes_by_the_newest_configuration() {
         proxy.tick(&second);
     }
     drop(first);
+}
+
+#[test]
+fn a_request_that_comes_while_a_tick_sheds_another_is_taken() {
+    let proxy = Proxy::new();
+    let installed = Rc::new(proxy.install(&configuration("rules", "one")));
+    proxy.tick(&installed);
+    proxy.push(&installed, &holding(1, 0));
+    proxy.worker().run(|| {
+        let held = Live::begin(&installed, &[(":path", "/")]).unwrap();
+        held.headers();
+        assert!(held.envoy.is_paused.get());
+        // As where an answer of Envoy's own is replaced by asking somebody else.
+        let others = Rc::new(RefCell::new(Vec::new()));
+        let (by, begun) = (Rc::clone(&installed), Rc::clone(&others));
+        let begin = move |_: &Request| begun.borrow_mut().push(Live::begin(&by, &[(":path", "/")]));
+        ANSWERED.set(Some(Rc::new(begin)));
+        proxy.pass(HELD);
+        held.scheduled();
+        ANSWERED.set(None);
+        assert!(held.envoy.is_answered.get());
+        let other = others.take().pop().flatten().expect("it is taken");
+        other.headers();
+        assert!(other.envoy.is_paused.get(), "by the same table");
+        for request in [held, other] {
+            complete(&request.envoy);
+            request.destroy();
+        }
+    });
+}
+
+/// For as long requests wait by [`holding`].
+const HELD: Duration = Duration::from_millis(500);
+
+/// The table of a host that admits this many ranks.
+fn holding(version: u64, level: u32) -> v1::HostTable {
+    let host = v1::Host {
+        admission_level: Some(level),
+        ..host()
+    };
+    let policy = v1::Policy {
+        overload: v1::Overload::Dagor.into(),
+        selection: v1::Selection::Dynamic.into(),
+        holding: Some(v1::Holding {
+            for_eligible_ms: Some(HELD.as_millis() as u32),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    v1::HostTable {
+        policy: Some(policy),
+        ..table(version, host)
+    }
 }
 
 fn host() -> v1::Host {

@@ -47,7 +47,7 @@ impl Proxy {
         proxy
     }
 
-    fn pass(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         self.now.set(self.now.get() + time);
         self.process.set_time(self.now.get(), self.now.get());
     }
@@ -162,6 +162,13 @@ impl Live {
         let is_paused = request_headers(&self.envoy) != 0;
         let is_answered = self.envoy.is_answered.get();
         self.envoy.is_paused.set(is_paused && !is_answered);
+    }
+
+    /// This thread is woken by it.
+    pub(crate) fn scheduled(&self) {
+        let (envoy, module) = (pointer(&self.envoy), self.envoy.module.get());
+        // SAFETY: it lives.
+        unsafe { hooks::envoy_dynamic_module_on_http_filter_scheduled(envoy, module, 0) };
     }
 
     /// The hosts that are named for Envoy.
