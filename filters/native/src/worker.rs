@@ -57,6 +57,8 @@ pub(crate) struct Worker {
     renewed: Cell<Duration>,
     /// Where its record is, while it sleeps.
     asleep: RefCell<Option<String>>,
+    /// Whose last request has ended in the middle of a call of its root: it sleeps after that.
+    tired: RefCell<Option<Rc<Entry>>>,
     /// What Envoy knows of metrics.
     told: RefCell<Told>,
     /// Whose hook this is.
@@ -323,6 +325,11 @@ impl Worker {
         for entry in &entries {
             self.tick(entry);
         }
+        if let Some(entry) = self.tired.take()
+            && self.requests.borrow().is_empty()
+        {
+            self.sleep(&entry);
+        }
     }
 
     /// One of a root; not where it is in the middle of another.
@@ -367,13 +374,19 @@ impl Worker {
             .map(|(c, r)| (*c, r.clone()));
         match next {
             Some((context, in_envoy)) => self.ring_by(context, &in_envoy, &request.entry),
-            None => {
-                let record = request.entry.root.try_borrow_mut().ok();
-                if let Some(record) = record.and_then(|mut root| root.on_idle()) {
-                    process().sleeps(record.clone());
-                    self.asleep.replace(Some(record));
-                }
-            }
+            None => self.sleep(&request.entry),
+        }
+    }
+
+    /// No request is left: the record is written, which no tick of this thread will do.
+    fn sleep(&self, entry: &Rc<Entry>) {
+        let Ok(mut root) = entry.root.try_borrow_mut() else {
+            self.tired.replace(Some(Rc::clone(entry)));
+            return;
+        };
+        if let Some(record) = root.on_idle() {
+            process().sleeps(record.clone());
+            self.asleep.replace(Some(record));
         }
     }
 

@@ -64,6 +64,7 @@ pub(crate) struct Request {
     /// The module has stopped it.
     pub(crate) is_paused: Cell<bool>,
     pub(crate) is_answered: Cell<bool>,
+    pub(crate) is_completed: Cell<bool>,
     pub(crate) module: Cell<*const c_void>,
 }
 

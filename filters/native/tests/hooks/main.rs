@@ -24,7 +24,7 @@ use weir_native::hooks;
 use weir_policy::{Holder, HostId, KeyHash};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, ShardBuilder, cache_shard_name, v1};
 
-use envoy::{Buffer, Configuration, LOG, METRICS, QUEUE, RESUMED, Request};
+use envoy::{ANSWERED, Buffer, Configuration, LOG, METRICS, QUEUE, RESUMED, Request};
 use message::response;
 
 /// Hooks of a run, unless `WEIR_HOOKS` says otherwise.
@@ -107,7 +107,6 @@ struct Live {
     installed: Arc<Installed>,
     /// Its body has ended.
     is_sent: bool,
-    is_completed: bool,
 }
 
 impl Live {
@@ -136,6 +135,7 @@ impl Live {
             received: RefCell::default(),
             is_paused: Cell::new(false),
             is_answered: Cell::new(false),
+            is_completed: Cell::new(false),
             module: Cell::new(std::ptr::null()),
         });
         called();
@@ -143,7 +143,6 @@ impl Live {
             request,
             installed,
             is_sent: false,
-            is_completed: false,
         };
         // SAFETY: the configuration lives, and the request until it is destroyed.
         let module = unsafe {
@@ -223,21 +222,12 @@ impl Live {
             hooks::envoy_dynamic_module_on_http_filter_scheduled(self.envoy(), self.module(), 0);
         }
     }
-
-    fn complete(&mut self) {
-        called();
-        self.is_completed = true;
-        // SAFETY: as in `begin`.
-        unsafe {
-            hooks::envoy_dynamic_module_on_http_filter_stream_complete(self.envoy(), self.module());
-        }
-    }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if !self.is_completed {
-            self.complete();
+        if !self.request.is_completed.get() {
+            complete(&self.request);
         }
         called();
         // SAFETY: as in `begin`, and it is not used any more.
@@ -259,17 +249,36 @@ fn answered(request: &Request) {
     assert_eq!(status, 0);
 }
 
-/// Some hosts have answered before the module's call returns.
+fn complete(request: &Request) {
+    called();
+    request.is_completed.set(true);
+    let envoy = (&raw const *request).cast_mut().cast();
+    // SAFETY: it lives.
+    unsafe {
+        hooks::envoy_dynamic_module_on_http_filter_stream_complete(envoy, request.module.get())
+    }
+}
+
+/// Some hosts have answered before the module's call returns, and some of their answers have ended.
 fn resumed(request: &Request) {
     let is_even = request.number.is_multiple_of(2);
     if is_even && !request.is_answered.replace(true) {
         *request.answer.borrow_mut() = Some(vec![(b":status".to_vec(), b"503".to_vec())]);
         answered(request);
+        ended(request);
+    }
+}
+
+/// Some answers have ended before the module's call returns.
+fn ended(request: &Request) {
+    if request.number.is_multiple_of(4) {
+        complete(request);
     }
 }
 
 fn worker(current: &Current, is_over: &AtomicBool, seed: u64) {
     RESUMED.set(Some(Rc::new(resumed)));
+    ANSWERED.set(Some(Rc::new(ended)));
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut live: Vec<Live> = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
@@ -287,7 +296,9 @@ fn worker(current: &Current, is_over: &AtomicBool, seed: u64) {
         match rng.random_range(0..4) {
             0 => live[at].body(&mut rng),
             1 => live[at].answer(),
-            2 if !live[at].is_completed && rng.random() => live[at].complete(),
+            2 if !live[at].request.is_completed.get() && rng.random() => {
+                complete(&live[at].request);
+            }
             2 => {}
             _ => drop(live.swap_remove(at)),
         }
@@ -296,7 +307,7 @@ fn worker(current: &Current, is_over: &AtomicBool, seed: u64) {
     let began = Instant::now();
     while live
         .iter()
-        .any(|one| one.request.is_paused.get() && one.is_sent && !one.is_completed)
+        .any(|one| one.request.is_paused.get() && one.is_sent && !one.request.is_completed.get())
     {
         assert!(began.elapsed() < PATIENCE, "requests are paused for good");
         wake(&live);
@@ -309,7 +320,7 @@ fn wake(live: &[Live]) {
     let woken = std::mem::take(&mut *queue.lock().unwrap());
     for number in woken {
         let woken = live.iter().find(|one| one.request.number == number);
-        if let Some(one) = woken.filter(|one| !one.is_completed) {
+        if let Some(one) = woken.filter(|one| !one.request.is_completed.get()) {
             one.scheduled();
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use weir_tables::v1;
 
-use envoy::{ANSWERED, Request};
+use envoy::{ANSWERED, RESUMED, Request};
 use proxy::{Live, Proxy, complete};
 
 /// A configuration of this cluster, with a word that makes it unlike others.
@@ -109,6 +109,44 @@ fn a_request_that_comes_while_a_tick_sheds_another_is_taken() {
             request.destroy();
         }
     });
+}
+
+#[test]
+fn a_worker_whose_last_request_ends_within_a_tick_tells_of_it_and_stays_known() {
+    // It is let go on, or shed.
+    for level in [4096, 0] {
+        let proxy = Proxy::new();
+        let installed = proxy.install(&configuration("rules", "one"));
+        proxy.tick(&installed);
+        proxy.push(&installed, &holding(1, 0));
+        let worker = proxy.worker();
+        let request = worker.run(|| Live::begin(&installed, &[(":path", "/")]).unwrap());
+        worker.run(|| request.headers());
+        assert!(request.envoy.is_paused.get());
+        proxy.push(&installed, &holding(2, level));
+        proxy.pass(HELD);
+        worker.run(|| {
+            for call_back in [&RESUMED, &ANSWERED] {
+                call_back.set(Some(Rc::new(complete)));
+            }
+            request.scheduled();
+        });
+        assert!(!request.envoy.is_paused.get());
+        // Longer than a record lives.
+        for _ in 0..5 {
+            proxy.pass(Duration::from_secs(1));
+            proxy.tick(&installed);
+        }
+        let known = proxy.records();
+        let known = known.iter().flat_map(|record| &record.clusters);
+        let requests = known.map(|cluster| {
+            let sent: u64 = cluster.hosts.iter().map(|host| host.assigned).sum();
+            (sent, cluster.shed)
+        });
+        let main = (0, 0);
+        let worker = if level == 0 { (0, 1) } else { (1, 0) };
+        assert_eq!(requests.collect::<Vec<_>>(), [main, worker]);
+    }
 }
 
 /// For as long requests wait by [`holding`].

@@ -106,6 +106,15 @@ impl Proxy {
         });
     }
 
+    /// What VMs that live say of themselves, by slot.
+    pub(crate) fn records(&self) -> Vec<v1::VmRecord> {
+        let all = self.process.shared();
+        let records = all.iter().filter(|(key, ..)| key.contains("/vm/"));
+        let records = records.map(|(_, _, value)| v1::VmRecord::decode(&**value).unwrap());
+        let lives = |record: &v1::VmRecord| record.deadline_ns >= self.now.get().as_nanos() as u64;
+        records.filter(lives).collect()
+    }
+
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let all = self.process.metrics();
         let named = all.iter().filter(|(known, _)| known.name == name);
@@ -146,6 +155,7 @@ impl Live {
             received: RefCell::default(),
             is_paused: Cell::new(false),
             is_answered: Cell::new(false),
+            is_completed: Cell::new(false),
             module: Cell::new(std::ptr::null()),
         });
         let live = Self { envoy };
@@ -203,6 +213,7 @@ pub(crate) fn request_headers(request: &Request) -> u32 {
 /// A request is over.
 pub(crate) fn complete(request: &Request) {
     let (envoy, module) = (pointer(request), request.module.get());
+    assert!(!request.is_completed.replace(true), "once");
     // SAFETY: it lives.
     unsafe { hooks::envoy_dynamic_module_on_http_filter_stream_complete(envoy, module) };
 }
