@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #![allow(unsafe_code)] // This file and `abi.rs` alone know Envoy's pointers.
 #![allow(clippy::missing_safety_doc, missing_docs)] // Envoy alone calls these, by their names.
-//! The hooks that Envoy 1.40 asks for. A panic in one is caught: Envoy hears what lets the request go on.
+//! The hooks that Envoy 1.40 asks for. A panic in one is caught: Envoy hears what lets the request go on, without a host
+//! that its caller may have named.
 //!
 //! What Envoy keeps of a configuration is an `Arc<Installed>`, and of a request an `Rc<Request>`, which a hook holds
 //! too while it runs: Envoy may destroy a request within it.
@@ -264,6 +265,23 @@ unsafe fn of_request<T>(
     })
 }
 
+/// The same of a hook by which a request comes to a host. After a panic Envoy chooses.
+unsafe fn of_choice(
+    name: &str,
+    pointer: *const c_void,
+    otherwise: u32,
+    hook: impl FnOnce(&Request) -> u32,
+) -> u32 {
+    let chosen = |request: &Request| Some(hook(request));
+    // SAFETY: as `request` asks.
+    unsafe {
+        of_request(name, pointer, None, chosen).unwrap_or_else(|| {
+            of_request(name, pointer, (), Request::on_panic);
+            otherwise
+        })
+    }
+}
+
 fn is_paused(request: &Request, flow: Flow) -> bool {
     flow.carry_out(&request.in_envoy) == Action::Pause
 }
@@ -286,7 +304,7 @@ pub unsafe extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
         }
     };
     // SAFETY: as `request` asks.
-    unsafe { of_request("request_headers", pointer, headers_status::CONTINUE, hook) }
+    unsafe { of_choice("request_headers", pointer, headers_status::CONTINUE, hook) }
 }
 
 #[unsafe(no_mangle)]
@@ -296,7 +314,7 @@ pub unsafe extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
     ends: bool,
 ) -> u32 {
     // SAFETY: as `request` asks.
-    unsafe { of_request("request_body", pointer, body_status::CONTINUE, body(ends)) }
+    unsafe { of_choice("request_body", pointer, body_status::CONTINUE, body(ends)) }
 }
 
 #[unsafe(no_mangle)]
@@ -306,7 +324,7 @@ pub unsafe extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
 ) -> u32 {
     // SAFETY: as `request` asks.
     unsafe {
-        of_request(
+        of_choice(
             "request_trailers",
             pointer,
             body_status::CONTINUE,

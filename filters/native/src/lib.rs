@@ -20,7 +20,9 @@
 //! worker without a request gets no ticks, as Envoy gives a filter no timers: it publishes its record when its last
 //! request ends, and the main thread renews that until the next one comes.
 //!
-//! A panic is caught in the hook and logged; the request goes on. A crash ends Envoy: that is the price of this shell.
+//! A panic is caught in the hook and logged; Envoy chooses for the request. Two do not go on: one that had just come is
+//! answered 500 by Envoy, and one that a tick was to let go on waits for its time-out. A crash ends Envoy: that is the
+//! price of this shell.
 
 mod abi;
 mod bells;

@@ -201,6 +201,13 @@ impl Request {
         self.part.borrow_mut().on_body(&self.in_envoy, is_last)
     }
 
+    /// A hook that was to choose a host has panicked.
+    pub(crate) fn on_panic(&self) {
+        if let Some(plugin) = &self.entry.plugin {
+            plugin.leave(&self.in_envoy);
+        }
+    }
+
     /// An answer's headers are here. Of some that the filter gives itself Envoy says so too.
     pub(crate) fn on_answer(&self) {
         if !self.in_envoy.is_answered() {

@@ -40,6 +40,8 @@ pub(crate) type Queue = Arc<Mutex<VecDeque<u64>>>;
 thread_local! {
     /// Of this thread.
     pub(crate) static QUEUE: Queue = Queue::default();
+    /// Runs where the module reads an attribute of a request.
+    pub(crate) static READ: CallBack = const { RefCell::new(None) };
     /// Runs where the module lets a request go on.
     pub(crate) static RESUMED: CallBack = const { RefCell::new(None) };
     /// Runs where the module answers one.
@@ -153,6 +155,7 @@ callbacks! {
         !body.is_empty()
     }
     fn envoy_dynamic_module_callback_http_filter_get_attribute_string(r: *mut c_void, id: u32, to: *mut Buffer) -> bool {
+        call_back(&READ, request(r));
         let text: &[u8] = match id {
             24 => b"127.0.0.1:4321",
             41 if request(r).answer.borrow().is_some() => b"10.0.0.1:80",

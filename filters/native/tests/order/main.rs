@@ -15,8 +15,13 @@ use std::time::Duration;
 
 use weir_tables::v1;
 
-use envoy::{ANSWERED, RESUMED, Request};
-use proxy::{Live, Proxy, complete};
+use envoy::{ANSWERED, LOG, READ, RESUMED, Request};
+use proxy::{Live, Proxy, complete, request_body, request_headers, request_trailers};
+
+/// Names the hosts for Envoy.
+const DESTINATION: &str = "x-gateway-destination-endpoint";
+/// Names the one that reads a prompt.
+const PREFILL: &str = "x-prefiller-host-port";
 
 /// A configuration of this cluster, with a word that makes it unlike others.
 fn configuration(cluster: &str, word: &str) -> String {
@@ -71,7 +76,7 @@ fn a_worker_that_was_not_there_before_goes_by_the_newest_configuration() {
         worker.run(|| {
             let request = Live::begin(&second, &[(":path", "/")]).unwrap();
             request.headers();
-            assert!(request.chosen().is_some());
+            assert!(request.header(DESTINATION).is_some());
             complete(&request.envoy);
             request.destroy();
         });
@@ -147,6 +152,38 @@ fn a_worker_whose_last_request_ends_within_a_tick_tells_of_it_and_stays_known() 
         let worker = if level == 0 { (0, 1) } else { (1, 0) };
         assert_eq!(requests.collect::<Vec<_>>(), [main, worker]);
     }
+}
+
+#[test]
+fn a_host_that_a_caller_named_is_not_asked_after_a_panic() {
+    let proxy = Proxy::new();
+    let json = r#"{"control_cluster": "weir-control", "clusters": {"rules": {
+        "key": {"prompt": {}}, "prefill": {"table": "readers"}}}}"#;
+    let installed = proxy.install(json);
+    let own = [(DESTINATION, "10.9.9.9:1"), (PREFILL, "10.9.9.9:2")];
+    for hook in [request_headers, request_body, request_trailers] {
+        proxy.worker().run(|| {
+            let request = Live::begin(&installed, &own).unwrap();
+            // Envoy calls no hook from within this: it is for the panic, as a request is at one hook at a time.
+            let left = Rc::new(RefCell::new(None));
+            let seen = Rc::clone(&left);
+            READ.set(Some(Rc::new(move |request| {
+                READ.set(None);
+                let status = hook(request);
+                let left = own.map(|(name, _)| proxy::header(request, name));
+                seen.replace(Some((status, left)));
+            })));
+            request.headers();
+            assert_eq!(left.take(), Some((0, [None, None])));
+            complete(&request.envoy);
+            request.destroy();
+        });
+    }
+    let log = LOG.lock().unwrap();
+    let panics = log
+        .iter()
+        .filter(|line| line.contains("panicked in request_"));
+    assert_eq!(panics.count(), 3);
 }
 
 /// For as long requests wait by [`holding`].

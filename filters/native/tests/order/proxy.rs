@@ -14,7 +14,6 @@ use weir_tables::{HOST_TABLE_TYPE, v1};
 use crate::envoy::{self, Buffer, Configuration, Request};
 use crate::message::response;
 
-const DESTINATION: &[u8] = b"x-gateway-destination-endpoint";
 /// Longer than the tick of every configuration here.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -181,9 +180,8 @@ impl Live {
         unsafe { hooks::envoy_dynamic_module_on_http_filter_scheduled(envoy, module, 0) };
     }
 
-    /// The hosts that are named for Envoy.
-    pub(crate) fn chosen(&self) -> Option<String> {
-        chosen(&self.envoy)
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        header(&self.envoy, name)
     }
 
     pub(crate) fn destroy(self) {
@@ -196,11 +194,10 @@ fn pointer(request: &Request) -> *mut c_void {
     (&raw const *request).cast_mut().cast()
 }
 
-/// The hosts that a request names for Envoy.
-pub(crate) fn chosen(request: &Request) -> Option<String> {
+pub(crate) fn header(request: &Request, name: &str) -> Option<String> {
     let headers = request.headers.borrow();
-    let named = headers.iter().find(|(name, _)| name == DESTINATION);
-    named.map(|(_, hosts)| String::from_utf8_lossy(hosts).into_owned())
+    let named = headers.iter().find(|(known, _)| known == name.as_bytes());
+    named.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
 }
 
 /// A request's headers are here, and nothing follows; what is to become of it.
@@ -208,6 +205,20 @@ pub(crate) fn request_headers(request: &Request) -> u32 {
     let (envoy, module) = (pointer(request), request.module.get());
     // SAFETY: it lives.
     unsafe { hooks::envoy_dynamic_module_on_http_filter_request_headers(envoy, module, true) }
+}
+
+/// The end of its body is here.
+pub(crate) fn request_body(request: &Request) -> u32 {
+    let (envoy, module) = (pointer(request), request.module.get());
+    // SAFETY: it lives.
+    unsafe { hooks::envoy_dynamic_module_on_http_filter_request_body(envoy, module, true) }
+}
+
+/// Its trailers are here.
+pub(crate) fn request_trailers(request: &Request) -> u32 {
+    let (envoy, module) = (pointer(request), request.module.get());
+    // SAFETY: it lives.
+    unsafe { hooks::envoy_dynamic_module_on_http_filter_request_trailers(envoy, module) }
 }
 
 /// A request is over.
