@@ -38,7 +38,18 @@ pub struct Memory {
 pub struct Replica {
     /// `waiting`, `leading` or `following`.
     pub role: String,
+    pub leader: Option<Leader>,
     pub complaint: Option<String>,
+}
+
+/// The one that is followed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Leader {
+    pub name: String,
+    /// Where its tables come from: no admin address.
+    pub address: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -131,6 +142,14 @@ pub struct Refusal {
 
 /// The type of hosts' tables.
 const HOST_TABLE: &str = "weir.v1.HostTable";
+
+impl Tables {
+    /// It is alone, or leads: it polls hosts and builds tables itself.
+    pub fn leads(&self) -> bool {
+        let role = self.replica.as_ref().map(|replica| &*replica.role);
+        role.is_none_or(|role| role == "leading")
+    }
+}
 
 impl Proxy {
     /// The version of a cluster's table that it has accepted.

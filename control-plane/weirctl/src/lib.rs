@@ -18,5 +18,6 @@ pub mod consul;
 pub mod control;
 pub mod doctor;
 pub mod flags;
+pub mod leading;
 pub mod page;
 pub mod screen;

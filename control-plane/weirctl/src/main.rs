@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, Parser};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use weirctl::answers::Tables;
 use weirctl::capture::{self, Asked};
 use weirctl::collect::{Collected, collect};
 use weirctl::commands::{Diff, Explanation, Filter, Hosts, Levels, Sidecars, Status};
@@ -19,6 +18,7 @@ use weirctl::control::{self, Question};
 use weirctl::doctor::Diagnosis;
 use weirctl::flags::consul::ConsulCommand;
 use weirctl::flags::{self, Command, Flags};
+use weirctl::leading::{choose, leading};
 use weirctl::page::Address;
 use weirctl::screen::{Format, show};
 
@@ -52,16 +52,25 @@ async fn main() -> ExitCode {
 async fn run(flags: &Flags) -> Result<ExitCode> {
     let format = flags.output;
     match &flags.command {
-        Command::Status => show(&Status::of(&tables(flags).await?), format)?,
+        Command::Status => {
+            let chosen = choose(&flags.control).await?;
+            show(&Status::of(&chosen.tables), format)?;
+            if let Some(doubt) = chosen.doubt {
+                anyhow::bail!(doubt);
+            }
+        }
         Command::Hosts(of) => {
-            let tables = tables(flags).await?;
+            let tables = leading(&flags.control).await?.tables;
             show(&Hosts::of(&tables, of.cluster.as_deref())?, format)?;
         }
         Command::Levels(of) => {
-            let tables = tables(flags).await?;
+            let tables = leading(&flags.control).await?.tables;
             show(&Levels::of(&tables, of.cluster.as_deref())?, format)?;
         }
-        Command::Sidecars => show(&Sidecars::of(&tables(flags).await?), format)?,
+        Command::Sidecars => {
+            let tables = control::tables(first(flags)?).await?;
+            show(&Sidecars::of(&tables), format)?;
+        }
         Command::Explain(asked) => {
             let question = Question {
                 cluster: &asked.cluster,
@@ -71,11 +80,18 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
                 user: asked.user.as_deref(),
                 zone: asked.zone.as_deref(),
             };
-            let said = control::explain(first(flags)?, &question).await?;
+            let control = leading(&flags.control).await?.address;
+            let said = control::explain(control, &question).await?;
             show(&Explanation::from(said), format)?;
         }
-        Command::Tail(asked) => tail(first(flags)?, asked, format).await?,
-        Command::Shadow(of) => show(&control::shadow(first(flags)?, &of.cluster).await?, format)?,
+        Command::Tail(asked) => {
+            let control = leading(&flags.control).await?.address;
+            tail(control, asked, format).await?;
+        }
+        Command::Shadow(of) => {
+            let control = leading(&flags.control).await?.address;
+            show(&control::shadow(control, &of.cluster).await?, format)?;
+        }
         Command::Diff(asked) => show(&diff(flags, asked.after).await?, format)?,
         Command::Doctor(asked) => {
             let diagnosis = Diagnosis::of(&flags.control, &asked.envoy).await;
@@ -155,13 +171,9 @@ async fn collected(asked: &flags::Collect) -> Result<Collected> {
     collect(listener, &mut BufWriter::new(file), asked.requests, end).await
 }
 
-/// The first is asked; a replica that follows knows as much as its leader.
+/// Each replica knows the sidecars that are connected to it.
 fn first(flags: &Flags) -> Result<&Address> {
     flags.control.first().context("name one: --control ip:port")
-}
-
-async fn tables(flags: &Flags) -> Result<Tables> {
-    control::tables(first(flags)?).await
 }
 
 /// Shows receipts until it is stopped, or all that there are.
@@ -198,10 +210,10 @@ async fn tail(control: &Address, asked: &flags::Tail, format: Format) -> Result<
 
 async fn diff(flags: &Flags, after: Option<std::time::Duration>) -> Result<Diff> {
     match (&*flags.control, after) {
-        ([one], Some(after)) => {
-            let before = control::tables(one).await?;
+        ([_], Some(after)) => {
+            let before = leading(&flags.control).await?.tables;
             tokio::time::sleep(after).await;
-            let now = control::tables(one).await?;
+            let now = leading(&flags.control).await?.tables;
             let later = format!("{after:?} later");
             Ok(Diff::of(("now", &before), (&later, &now)))
         }

@@ -66,8 +66,31 @@ fn shadow() -> Value {
                       "forecast": {"hits": 0.55, "mean_ms": 61.0}}})
 }
 
+/// A replica with the same hosts, of which one that does not lead knows nothing.
+fn replica(role: &str, leader: Value) -> SocketAddr {
+    let mut tables = tables(128);
+    tables["replica"] = json!({"role": role, "leader": leader, "complaint": null});
+    if role != "leading" {
+        let hosts = json!([{"address": "127.0.0.1:9001", "state": "up", "admission_level": 4096}]);
+        tables["clusters"]["rules"]["hosts"] = hosts;
+        tables["proxies"] = json!([]);
+    }
+    control_of(tables)
+}
+
+fn follower() -> SocketAddr {
+    replica(
+        "following",
+        json!({"name": "b", "address": "10.0.0.2:18000"}),
+    )
+}
+
 /// A weir-control of a fixed state, until the test ends.
 fn control(level: u16) -> SocketAddr {
+    control_of(tables(level))
+}
+
+fn control_of(tables: Value) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
@@ -87,7 +110,7 @@ fn control(level: u16) -> SocketAddr {
         _ => (StatusCode::NOT_FOUND, problem.to_string()),
     };
     let router = Router::new()
-        .route("/tables", get(async move || tables(level).to_string()))
+        .route("/tables", get(async move || tables.to_string()))
         .route("/ready", get(async || "ready\n"))
         .route("/receipts", get(async || receipts()))
         .route("/shadow", get(async || shadow().to_string()))
@@ -204,6 +227,71 @@ fn two_weir_controls_are_compared() {
     assert_eq!(differences[0]["field"], "admission level");
     let text = shown(one, &["diff", "--after", "1ms"]);
     assert_eq!(text, "no difference\n");
+}
+
+#[test]
+fn a_replica_that_does_not_lead_is_not_believed() {
+    let waiting = replica("waiting", Value::Null);
+    for (replica, words) in [
+        (
+            follower(),
+            "follows \"b\", whose tables come from 10.0.0.2:18000",
+        ),
+        (waiting, "is waiting and knows no leader"),
+    ] {
+        let address = replica.to_string();
+        for command in [
+            &["status"][..],
+            &["hosts"],
+            &["levels"],
+            &["explain", "rules", "a b"],
+            &["tail", "--once"],
+            &["shadow", "rules"],
+            &["diff", "--after", "1ms"],
+        ] {
+            let output = weirctl(&[command, &["--control", &address]].concat());
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+            assert!(said.contains(&format!("{address} {words}")), "{said}");
+            let shown = String::from_utf8_lossy(&output.stdout);
+            assert!(!shown.contains("no trouble is known"), "{shown}");
+            assert!(shown.is_empty() || command == ["status"], "{shown}");
+        }
+        // It knows the sidecars that are connected to it.
+        assert_eq!(json_of(replica, &["sidecars"]), json!([]));
+    }
+}
+
+#[test]
+fn of_several_replicas_the_one_that_leads_is_asked() {
+    let leader = replica("leading", Value::Null);
+    let both = format!("127.0.0.1:1,{},{leader}", follower());
+    let asked = |command: &[&str]| {
+        let output = weirctl(&[&["-o", "json", "--control", &both], command].concat());
+        assert!(output.status.success(), "{command:?}: {output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(asked(&["levels"])[0]["admits"], "classes 0 to 0");
+    assert_eq!(asked(&["status"])["role"], "leading");
+    let both = format!("{},{leader}", follower());
+    let output = weirctl(&["diff", "--control", &both]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("hosts are not compared"), "{said}");
+    assert!(said.ends_with("no difference\n"), "{said}");
+}
+
+#[test]
+fn a_lock_that_fails_is_trouble() {
+    let mut tables = tables(4096);
+    tables["clusters"]["rules"]["hosts"] = json!([]);
+    tables["proxies"] = json!([]);
+    tables["replica"] = json!({"role": "leading", "complaint": null});
+    let text = shown(control_of(tables.clone()), &["status"]);
+    assert!(text.contains("no trouble is known"), "{text}");
+    tables["replica"]["complaint"] = "the lock is not renewed".into();
+    let text = shown(control_of(tables), &["status"]);
+    assert!(text.contains("the lock is not renewed"), "{text}");
+    assert!(!text.contains("no trouble is known"), "{text}");
 }
 
 #[test]

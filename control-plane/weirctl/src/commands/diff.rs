@@ -15,6 +15,8 @@ use crate::screen::{GOOD, or_dash, styled, table};
 pub struct Diff {
     pub before: String,
     pub after: String,
+    /// Both lead: what a replica that does not knows of hosts is nothing to compare.
+    pub hosts_compared: bool,
     pub differences: Vec<Row>,
 }
 
@@ -34,11 +36,13 @@ impl Diff {
     /// Compares; `before` and `after` are how the two are called.
     pub fn of(before: (&str, &Tables), after: (&str, &Tables)) -> Self {
         let (was, is) = (&before.1.clusters, &after.1.clusters);
+        let hosts_compared = before.1.leads() && after.1.leads();
         let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
         let differences = names
             .into_iter()
-            .flat_map(|name| of_cluster(name, was.get(name), is.get(name)));
+            .flat_map(|name| of_cluster(name, was.get(name), is.get(name), hosts_compared));
         Self {
+            hosts_compared,
             before: before.0.to_owned(),
             after: after.0.to_owned(),
             differences: differences.collect(),
@@ -48,7 +52,12 @@ impl Diff {
 
 type Fields = Vec<(&'static str, Option<String>)>;
 
-fn of_cluster(name: &str, was: Option<&Cluster>, is: Option<&Cluster>) -> Vec<Row> {
+fn of_cluster(
+    name: &str,
+    was: Option<&Cluster>,
+    is: Option<&Cluster>,
+    with_hosts: bool,
+) -> Vec<Row> {
     let fields = |cluster: Option<&Cluster>| -> Fields {
         vec![
             ("cluster", cluster.map(|_| "known".to_owned())),
@@ -64,6 +73,9 @@ fn of_cluster(name: &str, was: Option<&Cluster>, is: Option<&Cluster>) -> Vec<Ro
         ]
     };
     let mut rows = of_fields(name, None, fields(was), fields(is));
+    if !with_hosts {
+        return rows;
+    }
     let (was, is) = (hosts(was), hosts(is));
     let addresses: BTreeSet<_> = was.keys().chain(is.keys()).collect();
     for address in addresses {
@@ -121,6 +133,12 @@ fn of_fields(cluster: &str, host: Option<&str>, was: Fields, is: Fields) -> Vec<
 
 impl fmt::Display for Diff {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.hosts_compared {
+            writeln!(
+                to,
+                "hosts are not compared: of both only a leader knows them"
+            )?;
+        }
         if self.differences.is_empty() {
             return writeln!(to, "{}", styled(GOOD, "no difference"));
         }

@@ -16,6 +16,8 @@ pub struct Status {
     pub epoch: String,
     /// `alone`, `leading`, `following` or `waiting`.
     pub role: String,
+    /// What is wrong with the replicas' lock.
+    pub complaint: Option<String>,
     pub configuration_refused: Option<String>,
     pub clusters: Vec<Row>,
     pub sidecars: usize,
@@ -49,11 +51,13 @@ pub struct Row {
 impl Status {
     /// Counts.
     pub fn of(tables: &Tables) -> Self {
-        let role = tables.replica.as_ref().map(|replica| replica.role.clone());
+        let replica = tables.replica.as_ref();
+        let role = replica.map(|replica| replica.role.clone());
         let of_kind = |kind| tables.proxies.iter().filter(|one| one.kind == kind).count();
         Self {
             epoch: tables.epoch.clone(),
             role: role.unwrap_or_else(|| "alone".to_owned()),
+            complaint: replica.and_then(|replica| replica.complaint.clone()),
             configuration_refused: tables.configuration_refused.clone(),
             clusters: tables.clusters.iter().map(row).collect(),
             sidecars: of_kind("weir"),
@@ -139,6 +143,9 @@ impl fmt::Display for Status {
             let bad = styled(BAD, "the configuration file is refused");
             writeln!(to, "{bad}, the last good one is in force: {reason}")?;
         }
+        if let Some(reason) = &self.complaint {
+            writeln!(to, "{}: {reason}", styled(BAD, "the replicas' lock"))?;
+        }
         if self.refusals > 0 {
             let refusals = counted(self.refusals, "resource");
             let bad = styled(BAD, &format!("{refusals} refused by sidecars"));
@@ -178,7 +185,9 @@ impl fmt::Display for Status {
                 writeln!(to, "{}: {said}", styled(FAIR, &row.cluster))?;
             }
         }
-        if none && self.refusals == 0 && self.configuration_refused.is_none() {
+        let leads = matches!(&*self.role, "alone" | "leading");
+        let complains = self.configuration_refused.is_some() || self.complaint.is_some();
+        if none && leads && self.refusals == 0 && !complains {
             writeln!(to, "{}", styled(GOOD, "no trouble is known"))?;
         }
         Ok(())

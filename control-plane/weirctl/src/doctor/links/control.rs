@@ -132,7 +132,7 @@ fn leaders(evidence: &Evidence) -> Vec<Finding> {
     let role = |control: &Control| control.tables.replica.clone();
     let leading: Vec<_> = all
         .iter()
-        .filter(|(_, control)| role(control).is_none_or(|replica| replica.role == "leading"))
+        .filter(|(_, control)| control.tables.leads())
         .map(|(address, _)| address.to_string())
         .collect();
     let alone = all.iter().any(|(_, control)| role(control).is_none());

@@ -12,9 +12,8 @@ use crate::page::Address;
 
 pub(super) fn look(control: &Control, address: &Address) -> Vec<Finding> {
     let mut found = Vec::new();
-    let follows = control.tables.replica.as_ref();
-    // What a follower knows, its leader says.
-    if follows.is_some_and(|replica| replica.role == "following") {
+    // Only the leader polls.
+    if !control.tables.leads() {
         return found;
     }
     for (name, cluster) in &control.tables.clusters {

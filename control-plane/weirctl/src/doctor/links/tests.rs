@@ -43,7 +43,7 @@ fn evidence(controls: Vec<Control>, envoys: Vec<Envoy>) -> Evidence {
 fn replica(role: &str) -> Control {
     let replica = Replica {
         role: role.into(),
-        complaint: None,
+        ..Replica::default()
     };
     Control {
         tables: Tables {
@@ -452,6 +452,28 @@ fn some_hosts_that_differ_are_less_than_all_that_differ() {
         "the same hosts",
         "no choice can be followed",
     );
+}
+
+#[test]
+fn hosts_are_compared_with_those_of_the_leader() {
+    let mut caller = envoy(RULES, json!({}));
+    let endpoint = Endpoint {
+        address: "127.0.0.1:1".into(),
+        ..Endpoint::default()
+    };
+    caller.hosts = [("rules".to_owned(), vec![endpoint])].into();
+    let with = |role: &str, port| {
+        let mut control = replica(role);
+        let cluster = Cluster {
+            hosts: vec![up(port)],
+            ..Cluster::default()
+        };
+        control.tables.clusters = of_cluster(cluster).tables.clusters;
+        control
+    };
+    let both = vec![with("following", 7), with("leading", 1)];
+    let both = evidence(both, vec![caller]);
+    says(&both, Verdict::Fine, "the same hosts", "1 host");
 }
 
 #[test]

@@ -115,9 +115,9 @@ fn limits(at: &str, envoy: &Envoy, name: &str) -> Vec<Finding> {
 }
 
 fn hosts(at: &str, envoy: &Envoy, name: &str, table: &str, evidence: &Evidence) -> Vec<Finding> {
-    let known = evidence.answering();
-    let known = known.filter_map(|(_, control)| control.tables.clusters.get(table));
-    let Some(cluster) = known.into_iter().next() else {
+    let known = evidence.answering().map(|(_, control)| &control.tables);
+    let mut known = known.filter(|tables| tables.leads());
+    let Some(cluster) = known.find_map(|tables| tables.clusters.get(table)) else {
         return Vec::new();
     };
     let mut look = Look::at("the same hosts", at);
