@@ -60,6 +60,10 @@ pub struct Cluster {
     pub table_age_ms: Option<u64>,
     pub overload: String,
     pub selection: String,
+    /// `live`, `shadow`, or the share of the keys that is live: `10%`.
+    pub mode: String,
+    /// Why no request is steered, although the mode says that some are.
+    pub withdrawn: Option<String>,
     pub health_ignored: bool,
     pub panics: bool,
     pub hosts_kept: Option<String>,

@@ -281,6 +281,22 @@ fn of_several_replicas_the_one_that_leads_is_asked() {
 }
 
 #[test]
+fn a_policy_that_is_withdrawn_is_trouble() {
+    let mut tables = tables(4096);
+    tables["clusters"]["rules"]["mode"] = "10%".into();
+    tables["clusters"]["rules"]["withdrawn"] = "they took long".into();
+    let control = control_of(tables);
+    let row = &json_of(control, &["status"])["clusters"][0];
+    assert_eq!(row["mode"], "10%");
+    let words = "the policy is withdrawn, so Envoy chooses: they took long";
+    assert_eq!(row["trouble"][0], words);
+    let doctor = weirctl(&["doctor", "--control", &control.to_string()]);
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    let section = "deploy/prometheus/runbooks/control.md#weirpolicywithdrawn";
+    assert!(said.contains(section), "{said}");
+}
+
+#[test]
 fn a_lock_that_fails_is_trouble() {
     let mut tables = tables(4096);
     tables["clusters"]["rules"]["hosts"] = json!([]);

@@ -35,6 +35,8 @@ pub struct Row {
     pub cluster: String,
     pub selection: String,
     pub overload: String,
+    /// `live`, `shadow`, or the share of the keys that is live: `10%`.
+    pub mode: String,
     pub up: usize,
     pub draining: usize,
     pub down: usize,
@@ -76,6 +78,7 @@ fn row((name, cluster): (&String, &Cluster)) -> Row {
         cluster: name.clone(),
         selection: cluster.selection.clone(),
         overload: cluster.overload.clone(),
+        mode: cluster.mode.clone(),
         up: in_state("up"),
         draining: in_state("draining"),
         down: in_state("down"),
@@ -96,6 +99,11 @@ fn row((name, cluster): (&String, &Cluster)) -> Row {
 
 fn trouble(cluster: &Cluster) -> Vec<String> {
     let mut said: Vec<String> = cluster.not_pushed.iter().cloned().collect();
+    if let Some(reason) = &cluster.withdrawn {
+        said.push(format!(
+            "the policy is withdrawn, so Envoy chooses: {reason}"
+        ));
+    }
     let ignoring = cluster.choices_ignored_by.len();
     if ignoring > 0 {
         said.push(format!(

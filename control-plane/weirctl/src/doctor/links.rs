@@ -6,6 +6,7 @@ mod control;
 mod envoy;
 mod filter;
 mod hosts;
+mod policy;
 mod stream;
 mod upstream;
 
@@ -41,6 +42,7 @@ pub(super) fn all(evidence: &Evidence) -> Vec<Finding> {
     found.extend(stream::shared_ids(evidence));
     found.extend(control::look(evidence));
     for (address, control) in evidence.answering() {
+        found.extend(policy::look(control, address));
         found.extend(hosts::look(control, address));
     }
     found

@@ -32,7 +32,7 @@ macro_rules! runbooks {
 runbooks! {
     control:
         WeirControlDown WeirConfigurationRefused WeirTableMissing WeirHealthIgnored WeirHostsDown WeirNoHostUp WeirPanic
-        WeirHostsKept WeirHostsStale WeirMostHostsStale WeirPollsFail WeirReportsImplausible WeirCacheContentsDropped;
+        WeirPolicyWithdrawn WeirHostsKept WeirHostsStale WeirMostHostsStale WeirPollsFail WeirReportsImplausible WeirCacheContentsDropped;
     sidecars:
         WeirTablesRefused WeirSidecarReportsRefused WeirSidecarAlone WeirCacheContentsLeftOut WeirSidecarStale
         WeirChoicesIgnored WeirSidecarsOfOneId WeirChoosesBlindly;

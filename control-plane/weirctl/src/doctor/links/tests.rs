@@ -455,6 +455,28 @@ fn some_hosts_that_differ_are_less_than_all_that_differ() {
 }
 
 #[test]
+fn a_policy_that_is_withdrawn_is_named() {
+    let of = |mode: &str, withdrawn: Option<&str>| {
+        let cluster = Cluster {
+            mode: mode.into(),
+            withdrawn: withdrawn.map(str::to_owned),
+            hosts: vec![up(1)],
+            ..Cluster::default()
+        };
+        evidence(vec![of_cluster(cluster)], vec![])
+    };
+    let withdrawn = of("10%", Some("they took 90.0 ms"));
+    let words = "withdrawn, so Envoy chooses for every request: they took 90.0 ms";
+    says(&withdrawn, Verdict::Poor, "policy", words);
+    assert_eq!(
+        runbook(&withdrawn, words),
+        Some(Runbook::WeirPolicyWithdrawn)
+    );
+    says(&of("10%", None), Verdict::Fine, "policy", "10% of the keys");
+    says(&of("shadow", None), Verdict::Fine, "policy", "in shadow");
+}
+
+#[test]
 fn hosts_are_compared_with_those_of_the_leader() {
     let mut caller = envoy(RULES, json!({}));
     let endpoint = Endpoint {
@@ -481,6 +503,7 @@ fn every_link_that_is_told_is_in_the_readme() {
     let readme = include_str!("../../../README.md");
     let envoy = envoy(RULES, json!({"wasmcustom.weir_decisions_total": 1}));
     let cluster = Cluster {
+        mode: "live".into(),
         hosts: vec![up(1)],
         ..Cluster::default()
     };
