@@ -129,6 +129,17 @@ impl<'a> Dump<'a> {
         Some(&filter["typed_config"])
     }
 
+    pub(super) fn came_unix_ms(&self) -> BTreeMap<String, u64> {
+        let entries = self.sections("EcdsConfigDump");
+        let entries = entries.flat_map(|section| section["ecds_filters"].as_array());
+        let came = entries.flatten().filter_map(|entry| {
+            let name = entry["ecds_filter"]["name"].as_str()?.to_owned();
+            let time: jiff::Timestamp = entry["last_updated"].as_str()?.parse().ok()?;
+            Some((name, u64::try_from(time.as_millisecond()).ok()?))
+        });
+        came.collect()
+    }
+
     fn route_config(&self, name: &str) -> Option<&'a Value> {
         const LISTS: &[(&str, &str)] = &[
             ("static_route_configs", "/route_config"),

@@ -2,7 +2,7 @@
 //! What was read, before anything is concluded from it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -11,6 +11,9 @@ use super::dump::Dump;
 use super::stats::Stats;
 use crate::answers::Tables;
 use crate::page::{Address, Page};
+
+/// Between two readings of Envoy's statistics: what grows in it goes wrong now.
+const BETWEEN: Duration = Duration::from_secs(1);
 
 /// All that was read, in one go.
 #[derive(Debug)]
@@ -60,7 +63,11 @@ pub struct Envoy {
     /// Most requests at a time, by cluster.
     pub max_requests: BTreeMap<String, u64>,
     pub certificates: Vec<Certificate>,
+    /// When a filter that comes separately came last, accepted or not, in Unix milliseconds.
+    pub came_unix_ms: BTreeMap<String, u64>,
     pub stats: Stats,
+    /// A second earlier.
+    pub earlier: Stats,
 }
 
 /// How a listener treats requests.
@@ -141,6 +148,16 @@ impl Evidence {
         for address in envoys {
             proxies.push(Asked::of(address, envoy(address).await));
         }
+        if proxies.iter().any(|asked| asked.said.is_ok()) {
+            tokio::time::sleep(BETWEEN).await;
+        }
+        for asked in &mut proxies {
+            if let Ok(envoy) = &mut asked.said
+                && let Err(error) = envoy.read_again(&asked.address).await
+            {
+                asked.said = Err(format!("{error:#}"));
+            }
+        }
         Self {
             now: SystemTime::now(),
             controls: asked,
@@ -177,17 +194,18 @@ async fn control(address: &Address) -> Result<Control> {
     })
 }
 
+async fn page(address: &Address, path: &str) -> Result<Value> {
+    let text = Page::get(address, path).await?.ok()?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{path} is not what Envoy says; is this its admin address?"))
+}
+
 async fn envoy(address: &Address) -> Result<Envoy> {
-    let page = async |path: &str| -> Result<Value> {
-        let text = Page::get(address, path).await?.ok()?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("{path} is not what Envoy says; is this its admin address?"))
-    };
-    let info = page("/server_info").await?;
-    let config = page("/config_dump").await?;
-    let clusters = page("/clusters?format=json").await?;
-    let certificates = page("/certs").await?;
-    let stats = page("/stats?format=json").await?;
+    let info = page(address, "/server_info").await?;
+    let config = page(address, "/config_dump").await?;
+    let clusters = page(address, "/clusters?format=json").await?;
+    let certificates = page(address, "/certs").await?;
+    let stats = page(address, STATS).await?;
     Ok(Envoy::parse(
         &info,
         &config,
@@ -197,7 +215,20 @@ async fn envoy(address: &Address) -> Result<Envoy> {
     ))
 }
 
+const STATS: &str = "/stats?format=json";
+
 impl Envoy {
+    async fn read_again(&mut self, address: &Address) -> Result<()> {
+        let stats = Stats::parse(&page(address, STATS).await?);
+        self.earlier = std::mem::replace(&mut self.stats, stats);
+        Ok(())
+    }
+
+    /// By how much this figure has grown between the two readings.
+    pub(super) fn growth(&self, figure: impl Fn(&Stats) -> u64) -> u64 {
+        figure(&self.stats).saturating_sub(figure(&self.earlier))
+    }
+
     /// From the pages `/server_info`, `/config_dump`, `/clusters?format=json`, `/certs`, `/stats?format=json`.
     pub fn parse(
         info: &Value,
@@ -225,6 +256,7 @@ impl Envoy {
             let limit = &status["circuit_breakers"]["thresholds"][0]["max_requests"];
             Some((name.clone(), limit.as_u64()?))
         });
+        let stats = Stats::parse(stats);
         Self {
             node: word(&info["node"]["id"]),
             version,
@@ -235,7 +267,9 @@ impl Envoy {
             hosts: hosts.collect(),
             max_requests: limits.collect(),
             certificates: chains(certificates),
-            stats: Stats::parse(stats),
+            came_unix_ms: dump.came_unix_ms(),
+            earlier: stats.clone(),
+            stats,
         }
     }
 

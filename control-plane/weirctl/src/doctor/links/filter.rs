@@ -43,16 +43,29 @@ fn is_there(envoy: &Envoy) -> Vec<Finding> {
     for name in separate.collect::<BTreeSet<_>>() {
         let start = format!("extension_config_discovery.http_filter.{name}");
         let count = |what: &str| envoy.stats.count(&format!("{start}.{what}"));
-        if count("update_rejected") > 0 {
-            let in_force = match count("update_success") {
-                0 => "requests are answered 500",
-                _ => "an older one is in force",
-            };
-            look.broken(
-                format!("filter {name:?} came and was refused, so {in_force}"),
-                "Envoy's log has the reason: most often the module's file is not where the filter says",
-            );
-        }
+        let rejected = format!("{start}.update_rejected");
+        let grows = envoy.growth(|stats| stats.count(&rejected)) > 0;
+        // The dump has when one came last, and `update_time` when one was accepted last.
+        let came = envoy.came_unix_ms.get(name).copied();
+        let is_older = came.is_some_and(|came| came > count("update_time"));
+        let in_force = match (count("update_rejected"), count("update_success")) {
+            (0, _) => continue,
+            (_, 0) => "requests are answered 500",
+            _ if grows || is_older => "an older one is in force",
+            (many, _) => {
+                look.poor(
+                    format!(
+                        "filter {name:?} was refused {many} times since Envoy's start, but not when it came last"
+                    ),
+                    "nothing, if that was mended: Envoy's log has the reasons",
+                );
+                continue;
+            }
+        };
+        look.broken(
+            format!("filter {name:?} came and was refused, so {in_force}"),
+            "Envoy's log has the reason: most often the module's file is not where the filter says",
+        );
     }
     let there: Vec<_> = envoy.plugins().map(|(one, _)| &*one.listener).collect();
     let awaits = envoy.connections.iter().any(|one| !one.awaited.is_empty());

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::super::evidence::{Envoy, Evidence, Plugin};
 use super::super::finding::{Finding, Look};
 use super::super::runbook::Runbook;
+use super::super::stats::Stats;
 use super::filter::is_of_callers;
 use super::listed;
 use crate::screen::counted;
@@ -83,7 +84,13 @@ fn cluster(envoy: &Envoy, plugin: &Plugin) -> Vec<Finding> {
         .map(|host| &*host.address)
         .collect();
     let tls = |stat: &str| envoy.stats.count(&format!("cluster.{name}.ssl.{stat}"));
-    let refused = tls("fail_verify_error") + tls("fail_verify_san") + tls("fail_verify_cert_hash");
+    let refused = |stats: &Stats| -> u64 {
+        let kinds = ["error", "san", "cert_hash"];
+        let of_kind = |kind| stats.count(&format!("cluster.{name}.ssl.fail_verify_{kind}"));
+        kinds.into_iter().map(of_kind).sum()
+    };
+    let many = refused(&envoy.stats);
+    let is_connected = hosts.iter().any(|host| host.connections > 0);
     if failing.len() == hosts.len() && !failing.is_empty() {
         look.broken(
             format!("no connection to {}", listed(failing)),
@@ -91,11 +98,16 @@ fn cluster(envoy: &Envoy, plugin: &Plugin) -> Vec<Finding> {
         )
         .alerts(Runbook::WeirSidecarAlone);
     }
-    if refused > 0 {
+    if envoy.growth(refused) > 0 || many > 0 && !is_connected {
         look.broken(
-            format!("weir-control's certificate was refused {refused} times"),
+            format!("weir-control's certificate was refused {many} times"),
             "see that it has not expired, is issued by the CA that the cluster trusts, and has the name that it wants",
         ).alerts(Runbook::WeirSidecarAlone);
+    } else if many > 0 {
+        look.poor(
+            format!("weir-control's certificate was refused {many} times since Envoy's start, and is accepted now"),
+            "nothing, if that was mended; if several weir-controls are there, see the certificate of each",
+        );
     } else if control.tls && tls("connection_error") > 0 && tls("handshake") == 0 {
         look.broken(
             "no TLS connection to weir-control has come about",

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use super::super::Diagnosis;
-use super::super::evidence::{Asked, Certificate, Control, Endpoint, Envoy, Evidence};
+use super::super::evidence::{Asked, Certificate, Control, Endpoint, Envoy, Evidence, Upstream};
 use super::super::finding::{Finding, Verdict};
 use super::super::runbook::Runbook;
 use super::*;
@@ -452,6 +452,77 @@ fn some_hosts_that_differ_are_less_than_all_that_differ() {
         "the same hosts",
         "no choice can be followed",
     );
+}
+
+/// The same Envoy a second later.
+fn later(mut envoy: Envoy, stats: Value) -> Envoy {
+    envoy.earlier = std::mem::replace(&mut envoy.stats, self::envoy(RULES, stats).stats);
+    envoy
+}
+
+#[test]
+fn what_was_mended_is_broken_no_longer() {
+    let link = "choices are followed";
+    let with = |before: u64, now: u64, follows| {
+        let stats = |count| json!({"wasmcustom.weir_choices_ignored_total": count, "wasmcustom.weir_decisions_total": 9});
+        let mut envoy = later(envoy(RULES, stats(before)), stats(now));
+        let upstream = envoy.clusters.get_mut("rules").unwrap();
+        (upstream.follows, upstream.reads_destination) = (follows, follows);
+        evidence(vec![], vec![envoy])
+    };
+    says(&with(5, 5, true), Verdict::Poor, link, "since its start");
+    says(&with(5, 6, true), Verdict::Broken, link, "6 requests");
+    // Nobody sends a request within the second, and the cause is there.
+    says(&with(5, 5, false), Verdict::Broken, link, "5 requests");
+
+    let with = |before: u64, now: u64, connections| {
+        let stats = |count| json!({"cluster.weir-control.ssl.fail_verify_san": count});
+        let mut envoy = later(envoy(RULES, stats(before)), stats(now));
+        let control = Upstream {
+            http2: true,
+            ..Upstream::default()
+        };
+        envoy.clusters.insert("weir-control".into(), control);
+        let endpoint = Endpoint {
+            connections,
+            ..Endpoint::default()
+        };
+        envoy.hosts.insert("weir-control".into(), vec![endpoint]);
+        evidence(vec![], vec![envoy])
+    };
+    let link = "control_cluster";
+    says(&with(5, 5, 1), Verdict::Poor, link, "is accepted now");
+    says(&with(5, 6, 1), Verdict::Broken, link, "refused 6 times");
+    says(&with(5, 5, 0), Verdict::Broken, link, "refused 5 times");
+}
+
+/// Times as Envoy 1.40 tells them of a filter in a file that is replaced.
+#[test]
+fn a_filter_that_was_refused_is_broken_until_another_is_accepted() {
+    let with = |came, accepted: u64, successes: u64| {
+        let start = "extension_config_discovery.http_filter.weir";
+        let mut stats = serde_json::Map::new();
+        for (name, value) in [
+            ("update_rejected", 1),
+            ("update_success", successes),
+            ("update_time", accepted),
+        ] {
+            stats.insert(format!("{start}.{name}"), value.into());
+        }
+        let filter = json!({"name": "weir"});
+        let config = json!({"configs": [{"@type": "a.EcdsConfigDump", "ecds_filters": [
+            {"ecds_filter": filter, "last_updated": came}]}]});
+        let mut envoy = envoy(RULES, stats.into());
+        envoy.connections[0].separate = vec!["weir".into()];
+        envoy.came_unix_ms = super::super::dump::Dump::new(&config).came_unix_ms();
+        evidence(vec![], vec![envoy])
+    };
+    let refused = with("2026-11-30T09:59:46.307Z", 1_796_032_780_961, 1);
+    says(&refused, Verdict::Broken, "filter", "an older one");
+    let mended = with("2026-11-30T09:59:50.976Z", 1_796_032_790_979, 2);
+    says(&mended, Verdict::Poor, "filter", "not when it came last");
+    let never = with("2026-11-30T09:59:46.307Z", 0, 0);
+    says(&never, Verdict::Broken, "filter", "answered 500");
 }
 
 #[test]

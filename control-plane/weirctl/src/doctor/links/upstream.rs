@@ -7,6 +7,7 @@ use super::super::dump::DESTINATION;
 use super::super::evidence::{Envoy, Evidence, Route, Upstream};
 use super::super::finding::{Finding, Look};
 use super::super::runbook::Runbook;
+use super::super::stats::Stats;
 use super::filter::is_of_callers;
 use super::listed;
 use crate::screen::counted;
@@ -33,7 +34,7 @@ pub(super) fn look(envoy: &Envoy, evidence: &Evidence) -> Vec<Finding> {
             found.extend(answers(&at, envoy, name));
         }
     }
-    found.extend(followed(envoy));
+    found.extend(followed(envoy, &found));
     found
 }
 
@@ -185,11 +186,21 @@ fn answers(at: &str, envoy: &Envoy, name: &str) -> Vec<Finding> {
     }
 }
 
-fn followed(envoy: &Envoy) -> Vec<Finding> {
+/// The counter goes back to Envoy's start, so a cause that is there or growth has to say that it is so now.
+fn followed(envoy: &Envoy, found: &[Finding]) -> Vec<Finding> {
     let mut look = Look::at("choices are followed", &envoy.node);
-    let ignored = envoy.stats.filter("weir_choices_ignored_total");
+    let ignored = |stats: &Stats| stats.filter("weir_choices_ignored_total");
+    let grows = envoy.growth(ignored) > 0;
+    let ignored = ignored(&envoy.stats);
+    let cause = Some(Runbook::WeirChoicesIgnored);
+    let has_cause = found.iter().any(|finding| finding.runbook == cause);
     let decisions = envoy.stats.filter("weir_decisions_total");
-    if ignored > 0 {
+    if ignored > 0 && !grows && !has_cause {
+        look.poor(
+            format!("Envoy sent {ignored} requests to another host than the one named first, since its start"),
+            "nothing, if that was mended; if requests go on and it grows, see the hosts' addresses in both",
+        );
+    } else if ignored > 0 {
         look.broken(
             format!("Envoy sent {ignored} requests to another host than the one named first"),
             "see \"cluster's policy\", \"the header's way\" and \"the same hosts\"",
