@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::evidence::{Connections, Plugin, Route, Upstream};
+use super::evidence::{Connections, Plugin, Route, Shell, Upstream};
 
 /// The root of Weir's plugin in every configuration that the project has.
 const ROOT: &str = "weir";
@@ -195,22 +195,32 @@ fn unwrapped(part: &Value) -> (&Value, &Value) {
 /// Weir's plugin, if this filter is it.
 fn plugin(typed: &Value) -> Option<Plugin> {
     let config = &typed["config"];
-    let is_weir = is_a(typed, "Wasm") && config["root_id"] == ROOT;
-    is_weir.then(|| {
-        let written = &config["configuration"];
-        // A StringValue or BytesValue holds text; a Struct is the JSON itself.
-        let value = &written["value"];
-        let settings = match value.as_str() {
-            Some(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
-            None if value.is_object() => Ok(value.clone()),
-            None => Ok(Value::Object(serde_json::Map::new())),
-        };
-        Plugin {
+    if is_a(typed, "Wasm") && config["root_id"] == ROOT {
+        let reloads = config["failure_policy"] == "FAIL_RELOAD";
+        Some(Plugin {
             name: config["name"].as_str().unwrap_or(ROOT).to_owned(),
-            reloads: config["failure_policy"] == "FAIL_RELOAD",
-            settings,
-        }
-    })
+            shell: Shell::Wasm { reloads },
+            settings: settings(&config["configuration"]),
+        })
+    } else if is_a(typed, "DynamicModuleFilter") && typed["filter_name"] == ROOT {
+        Some(Plugin {
+            name: ROOT.to_owned(),
+            shell: Shell::Native,
+            settings: settings(&typed["filter_config"]),
+        })
+    } else {
+        None
+    }
+}
+
+fn settings(written: &Value) -> Result<Value, String> {
+    // A StringValue or BytesValue holds text; a Struct is the JSON itself.
+    let value = &written["value"];
+    match value.as_str() {
+        Some(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+        None if value.is_object() => Ok(value.clone()),
+        None => Ok(Value::Object(serde_json::Map::new())),
+    }
 }
 
 fn routes(config: &Value) -> Vec<Route> {

@@ -89,10 +89,21 @@ pub struct Connections {
 #[allow(missing_docs)]
 pub struct Plugin {
     pub name: String,
-    /// A VM that panicked is replaced.
-    pub reloads: bool,
+    pub shell: Shell,
     /// Its JSON, or what is wrong with it.
     pub settings: Result<Value, String>,
+}
+
+/// What the filter runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// A module of WebAssembly.
+    Wasm {
+        /// A VM that panicked is replaced.
+        reloads: bool,
+    },
+    /// A dynamic module: it has no VM of Envoy's, and catches its panics.
+    Native,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's `/stats?format=json`: counters and gauges by name. Up to 1.38 the filter's are a cluster's where attempts at it
-//! are looked after; here they are the filter's in any case.
+//! are looked after; here they are the filter's in any case, whichever of its shells counts.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// By full name; a histogram has none.
+/// Before the names of the filter's metrics: as a module of WebAssembly, and as a dynamic module.
+const NAMESPACES: [&str; 2] = ["wasmcustom.", "dynamicmodulescustom."];
+
+/// By full name, the filter's without what is before theirs; a histogram has none.
 #[derive(Clone, Debug, Default)]
 pub struct Stats(BTreeMap<String, u64>);
 
@@ -16,8 +19,7 @@ impl Stats {
         let named = stats.filter_map(|one| Some((one["name"].as_str()?, one["value"].as_u64()?)));
         let mut all = BTreeMap::new();
         for (name, value) in named {
-            let own = name.find(".wasmcustom.").map_or(name, |at| &name[at + 1..]);
-            *all.entry(own.to_owned()).or_default() += value;
+            *all.entry(own(name).to_owned()).or_default() += value;
         }
         Self(all)
     }
@@ -34,24 +36,34 @@ impl Stats {
 
     /// Of a metric of the filter: over all its labels, which Envoy puts into the name.
     pub(super) fn filter(&self, name: &str) -> u64 {
-        let start = format!("wasmcustom.{name}");
-        let of_name = self.0.range(start.clone()..);
-        let of_name = of_name.take_while(|(one, _)| one.starts_with(&start));
-        let exact = of_name.filter(|(one, _)| {
-            let rest = &one[start.len()..];
-            rest.is_empty() || rest.starts_with(['.', ';'])
-        });
-        exact.map(|(_, value)| value).sum()
+        self.labels(name).map(|(_, value)| value).sum()
     }
 
     /// Of a metric of the filter with one label's value.
     pub(super) fn filter_with(&self, name: &str, label: &str) -> u64 {
-        let start = format!("wasmcustom.{name}");
-        let of_name = self.0.iter();
-        let with_label = of_name
-            .filter(|(one, _)| one.starts_with(&start) && one.contains(&format!("=.={label};")));
+        let forms = [format!("=.={label};"), format!(".{label}")];
+        let labels = self.labels(name);
+        let with_label =
+            labels.filter(|(rest, _)| rest.contains(&forms[0]) || rest.ends_with(&forms[1]));
         with_label.map(|(_, value)| value).sum()
     }
+
+    /// What is behind the name of a metric of the filter, `;.;reason=.=sent;.;` or `.reason.sent`, with its value.
+    fn labels(&self, name: &str) -> impl Iterator<Item = (&str, u64)> {
+        let of_name = self.0.range(name.to_owned()..);
+        let behind = of_name.map_while(move |(one, value)| Some((one.strip_prefix(name)?, *value)));
+        behind.filter(|(rest, _)| rest.is_empty() || rest.starts_with(['.', ';']))
+    }
+}
+
+/// The name of a metric of the filter, without the cluster and the shell that counts it.
+fn own(name: &str) -> &str {
+    let behind = |namespace: &str| {
+        let at = name.find(namespace)?;
+        let is_whole = at == 0 || name[..at].ends_with('.');
+        is_whole.then(|| &name[at + namespace.len()..])
+    };
+    NAMESPACES.into_iter().find_map(behind).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -86,5 +98,21 @@ mod tests {
         assert_eq!(stats.filter("weir_held_total"), 6);
         assert_eq!(stats.filter_with("weir_held_total", "sent"), 6);
         assert_eq!(stats.get("cluster.b.upstream_rq_total"), Some(7));
+    }
+
+    /// As Envoy 1.40 tells them, with and without `dynamic_modules_strip_custom_stat_prefix`.
+    #[test]
+    fn those_of_a_dynamic_module_are_the_same() {
+        let stats = json!({"stats": [
+            {"name": "dynamicmodulescustom.weir_decisions_total.reason.no_table", "value": 9},
+            {"name": "dynamicmodulescustom.weir_decisions_total.reason.known_cached", "value": 2},
+            {"name": "dynamicmodulescustom.weir_filter_streams_opened_total", "value": 7},
+            {"name": "cluster.rules.dynamicmodulescustom.weir_filter_streams_opened_total", "value": 0},
+        ]});
+        let stats = Stats::parse(&stats);
+        assert_eq!(stats.filter("weir_decisions_total"), 11);
+        assert_eq!(stats.filter_with("weir_decisions_total", "no_table"), 9);
+        assert_eq!(stats.filter_with("weir_decisions_total", "table"), 0);
+        assert_eq!(stats.filter("weir_filter_streams_opened_total"), 7);
     }
 }

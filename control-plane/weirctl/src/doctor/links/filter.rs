@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::evidence::{Connections, Envoy, Plugin};
+use super::super::evidence::{Connections, Envoy, Plugin, Shell};
 use super::super::finding::{Finding, Look};
 use super::listed;
 use crate::screen::counted;
@@ -73,7 +73,7 @@ fn is_there(envoy: &Envoy) -> Vec<Finding> {
         let listeners = envoy.connections.iter().map(|one| &*one.listener);
         look.broken(
             format!(
-                "no HTTP filter has root_id \"weir\"; HTTP listeners: {}",
+                "no HTTP filter has root_id \"weir\", or filter_name as a dynamic module; HTTP listeners: {}",
                 listed(listeners)
             ),
             "add it before the router: part 2 of envoy-config/static/envoy.yaml",
@@ -89,7 +89,7 @@ fn is_there(envoy: &Envoy) -> Vec<Finding> {
                 "set it: part 1 of envoy-config/static/envoy.yaml",
             );
         }
-        if !plugin.reloads {
+        if plugin.shell == (Shell::Wasm { reloads: false }) {
             look.poor(
                 format!("plugin {:?} has not failure_policy FAIL_RELOAD: a VM that panics once stays dead", plugin.name),
                 "set it: part 2 of envoy-config/static/envoy.yaml",
@@ -163,8 +163,10 @@ fn runs(envoy: &Envoy) -> Vec<Finding> {
     }
     let mut look = Look::at("filter runs", &envoy.node);
     let stats = &envoy.stats;
+    let is_native = |plugin: &Plugin| plugin.shell == Shell::Native;
+    let needs_vms = envoy.plugins().any(|(_, plugin)| !is_native(plugin));
     let vms = stats.count("wasm.envoy.wasm.runtime.v8.active");
-    if vms == 0 {
+    if needs_vms && vms == 0 {
         look.broken(
             "no VM runs the module",
             "see Envoy's log for `wasm`: this Envoy may be built without V8, or the module be another program",
@@ -181,15 +183,18 @@ fn runs(envoy: &Envoy) -> Vec<Finding> {
         }
     }
     let decisions = stats.filter("weir_decisions_total");
-    if vms > 0 && decisions == 0 {
+    if (vms > 0 || !needs_vms) && decisions == 0 {
         look.poor(
             "it has decided nothing yet",
             "send a request through the listener, and ask again; if this stays, requests take another listener",
         );
     }
+    let shell = match needs_vms {
+        true => counted(vms as usize, "VM"),
+        false => "a dynamic module".to_owned(),
+    };
     look.or_fine(format!(
-        "{}, {}",
-        counted(vms as usize, "VM"),
+        "{shell}, {}",
         counted(decisions as usize, "decision")
     ))
 }

@@ -235,6 +235,10 @@ fn envoy(settings: &str, stats: Value) -> Envoy {
             "configuration": {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": settings},
         },
     });
+    envoy_with(plugin, stats)
+}
+
+fn envoy_with(plugin: Value, stats: Value) -> Envoy {
     let manager = json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "request_timeout": "1s",
@@ -452,6 +456,32 @@ fn some_hosts_that_differ_are_less_than_all_that_differ() {
         "the same hosts",
         "no choice can be followed",
     );
+}
+
+/// As Envoy 1.40 shows the sample of filters/native.
+#[test]
+fn a_dynamic_module_is_a_filter_without_vms() {
+    let with = |stats| {
+        let module = json!({
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+            "dynamic_module_config": {
+                "do_not_close": true, "module": {"local": {"filename": "/etc/weir/libweir_native-0.1.0.so"}}},
+            "filter_name": "weir",
+            "filter_config": {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": RULES},
+        });
+        evidence(vec![], vec![envoy_with(module, stats)])
+    };
+    let runs = json!({
+        "dynamicmodulescustom.weir_decisions_total.reason.known_cached": 9,
+        "dynamicmodulescustom.weir_filter_connected": 1,
+    });
+    let runs = with(runs);
+    says(&runs, Verdict::Fine, "filter", "egress");
+    says(&runs, Verdict::Fine, "filter's settings", "rules");
+    says(&runs, Verdict::Fine, "filter runs", "a dynamic module, 9");
+    says(&runs, Verdict::Fine, "stream", "open");
+    let idle = with(json!({}));
+    says(&idle, Verdict::Poor, "filter runs", "decided nothing yet");
 }
 
 /// The same Envoy a second later.
