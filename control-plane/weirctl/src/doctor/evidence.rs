@@ -51,6 +51,8 @@ pub struct Control {
 #[allow(missing_docs)]
 pub struct Envoy {
     pub node: String,
+    /// Its flag `--service-node`.
+    pub service_node: Option<String>,
     pub version: String,
     /// `LIVE` once it takes requests.
     pub state: String,
@@ -270,6 +272,8 @@ impl Envoy {
         let stats = Stats::parse(stats);
         Self {
             node: word(&info["node"]["id"]),
+            service_node: Some(word(&info["command_line_options"]["service_node"]))
+                .filter(|name| !name.is_empty()),
             version,
             state: word(&info["state"]),
             refused: dump.refused(),
@@ -282,6 +286,17 @@ impl Envoy {
             earlier: stats.clone(),
             stats,
         }
+    }
+
+    /// What weir-control knows this plugin's sidecar by; absent where that is the name of the machine.
+    pub(super) fn sidecar<'a>(&'a self, plugin: &'a Plugin) -> Option<&'a str> {
+        let settings = plugin.settings.as_ref().ok();
+        let written = settings.and_then(|settings| settings["proxy"].as_str());
+        written.or(match plugin.shell {
+            Shell::Wasm { .. } => Some(&self.node),
+            // Envoy does not tell it the node's id.
+            Shell::Native => self.service_node.as_deref(),
+        })
     }
 
     /// Weir's filters, each with where it stands.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stream from the filter to weir-control, and the tables that come by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::evidence::{Envoy, Evidence, Plugin};
 use super::super::finding::{Finding, Look};
@@ -29,15 +29,25 @@ pub(super) fn shared_ids(evidence: &Evidence) -> Vec<Finding> {
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     for asked in &evidence.envoys {
         if let Ok(envoy) = &asked.said {
-            *by_id.entry(&envoy.node).or_default() += 1;
+            let callers = envoy.plugins().filter(|(_, one)| is_of_callers(one));
+            let ids = callers.filter_map(|(_, plugin)| envoy.sidecar(plugin));
+            // A mesh puts the filter into several listeners of one sidecar.
+            let mut ids: BTreeSet<_> = ids.collect();
+            // Its filter may not have come yet.
+            if envoy.plugins().next().is_none() {
+                ids.insert(&envoy.node);
+            }
+            for id in ids {
+                *by_id.entry(id).or_default() += 1;
+            }
         }
     }
     let mut found = Vec::new();
     for (id, _) in by_id.into_iter().filter(|(_, count)| *count > 1) {
         let mut look = Look::at("stream", id);
         look.broken(
-            "several Envoys have this node id, so weir-control counts them as one sidecar",
-            "give each Envoy an id of its own: --service-node, or node.id of its bootstrap",
+            "several Envoys have this node id or `proxy`, so weir-control counts them as one sidecar",
+            "give each Envoy an id of its own: --service-node, node.id of its bootstrap, or `proxy` of the plugin",
         )
         .alerts(Runbook::WeirSidecarsOfOneId);
         found.extend(look.or_fine(""));
@@ -122,9 +132,6 @@ fn is_open(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> 
     if plugin.control_cluster().is_none() {
         return Vec::new();
     }
-    let id = plugin.settings.as_ref().ok();
-    let id = id.and_then(|settings| settings["proxy"].as_str());
-    let id = id.unwrap_or(&envoy.node);
     let mut look = Look::at("stream", &envoy.node);
     let stats = &envoy.stats;
     let opened = stats.filter("weir_filter_streams_opened_total");
@@ -142,6 +149,13 @@ fn is_open(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> 
             "weir-control's log has the reason: rights (`authorization`), or more proxies than reports.max_proxies",
         ).alerts(Runbook::WeirSidecarReportsRefused);
     }
+    let Some(id) = envoy.sidecar(plugin) else {
+        look.poor(
+            "nothing names this sidecar, so its id is the name of its machine, which two Envoys may share",
+            "write `proxy` in the plugin's configuration, or start Envoy with --service-node",
+        );
+        return look.or_fine("");
+    };
     let mut controls = evidence.answering().peekable();
     let knows = |id: &str| {
         let mut proxies = evidence
@@ -182,7 +196,11 @@ fn tables(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> {
             }
         }
         let of_this = control.tables.proxies.iter();
-        let of_this = of_this.filter(|proxy| proxy.proxy == envoy.node);
+        // The filter's stream, and Envoy's own where weir-control configures it.
+        let of_this = of_this.filter(|proxy| match &*proxy.kind {
+            "envoy" => proxy.proxy == envoy.node,
+            _ => Some(&*proxy.proxy) == envoy.sidecar(plugin),
+        });
         for refusal in of_this.flat_map(|proxy| &proxy.refuses) {
             let names = listed(refusal.resources.keys().map(String::as_str));
             look.broken(

@@ -253,7 +253,10 @@ fn envoy_with(plugin: Value, stats: Value) -> Envoy {
         {"@type": "a.ClustersConfigDump", "dynamic_active_clusters": [
             {"cluster": {"name": "rules", "lb_policy": "RING_HASH"}}]},
     ]});
-    let info = json!({"version": "a/1.40.0/b", "state": "LIVE", "node": {"id": "sidecar-1"}});
+    let info = json!({
+        "version": "a/1.40.0/b", "state": "LIVE", "node": {"id": "sidecar-1"},
+        "command_line_options": {"service_node": "sidecar-1"},
+    });
     let stats: Vec<_> = stats
         .as_object()
         .unwrap()
@@ -482,6 +485,40 @@ fn a_dynamic_module_is_a_filter_without_vms() {
     says(&runs, Verdict::Fine, "stream", "open");
     let idle = with(json!({}));
     says(&idle, Verdict::Poor, "filter runs", "decided nothing yet");
+    let Ok(mut nameless) = runs.envoys.into_iter().next().unwrap().said else {
+        panic!("it has answered");
+    };
+    nameless.service_node = None;
+    let nameless = evidence(vec![], vec![nameless]);
+    says(&nameless, Verdict::Poor, "stream", "name of its machine");
+}
+
+#[test]
+fn a_sidecar_goes_by_the_name_that_its_plugin_is_given() {
+    let named = |name| format!(r#"{{"proxy": "{name}", "clusters": {{"rules": {{}}}}}}"#);
+    let connected = json!({"wasmcustom.weir_filter_connected": 1});
+    let caller = |name| envoy(&named(name), connected.clone());
+    let mut control = of_cluster(Cluster::default());
+    let refusing = |name: &str, kind: &str, reason: &str| crate::answers::Proxy {
+        proxy: name.into(),
+        kind: kind.into(),
+        refuses: vec![crate::answers::Refusal {
+            reason: reason.into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    control.tables.proxies = vec![refusing("b", "weir", "too large")];
+    let refused = evidence(vec![control], vec![caller("b")]);
+    says(&refused, Verdict::Broken, "tables", "too large");
+    let mut control = of_cluster(Cluster::default());
+    control.tables.proxies = vec![refusing("sidecar-1", "envoy", "no such type")];
+    let refused = evidence(vec![control], vec![caller("b")]);
+    says(&refused, Verdict::Broken, "tables", "no such type");
+    let two = evidence(vec![], vec![caller("b"), caller("c")]);
+    says(&two, Verdict::Fine, "stream", "open");
+    let same = evidence(vec![], vec![caller("b"), caller("b")]);
+    says(&same, Verdict::Broken, "stream", "several Envoys");
 }
 
 /// The same Envoy a second later.
