@@ -22,11 +22,13 @@ struct Figures {
     max_fds: f64,
     virtual_bytes: f64,
     resident_bytes: f64,
-    start_seconds: f64,
+    start_seconds: Option<f64>,
 }
 
 impl Figures {
-    fn read() -> ProcResult<Self> {
+    /// `boot` is when the machine started, in Unix seconds. /proc/stat says it, which a service with
+    /// `ProcSubset=pid` does not see.
+    fn read(boot: Option<u64>) -> ProcResult<Self> {
         let this = process::Process::myself()?;
         let stat = this.stat()?;
         let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
@@ -39,48 +41,99 @@ impl Figures {
             },
             virtual_bytes: stat.vsize as f64,
             resident_bytes: (stat.rss * procfs::page_size()) as f64,
-            start_seconds: procfs::boot_time_secs()? as f64 + seconds(stat.starttime),
+            start_seconds: boot.map(|boot| boot as f64 + seconds(stat.starttime)),
         })
     }
 }
 
 impl Collector for Process {
     /// Nothing where the kernel does not say it.
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        match Figures::read(procfs::boot_time_secs().ok()) {
+            Ok(figures) => figures.encode(encoder),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Ok(figures) = Figures::read() else {
-            return Ok(());
-        };
-        let cpu = ConstCounter::new(figures.cpu_seconds);
+        let cpu = ConstCounter::new(self.cpu_seconds);
         let help = "Processor time, of user and system";
         let kind = cpu.metric_type();
         cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, kind)?)?;
         for (name, help, value) in [
-            ("open_fds", "Open file descriptors", figures.open_fds),
+            ("open_fds", "Open file descriptors", Some(self.open_fds)),
             (
                 "max_fds",
                 "File descriptors that may be open",
-                figures.max_fds,
+                Some(self.max_fds),
             ),
             (
                 "virtual_memory_bytes",
                 "Virtual memory",
-                figures.virtual_bytes,
+                Some(self.virtual_bytes),
             ),
             (
                 "resident_memory_bytes",
                 "Resident memory",
-                figures.resident_bytes,
+                Some(self.resident_bytes),
             ),
             (
                 "start_time_seconds",
                 "Unix time of the start",
-                figures.start_seconds,
+                self.start_seconds,
             ),
         ] {
+            let Some(value) = value else {
+                continue;
+            };
             let gauge = ConstGauge::new(value);
             let (name, kind) = (format!("process_{name}"), gauge.metric_type());
             gauge.encode(encoder.encode_descriptor(&name, help, None, kind)?)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    /// As in a sandbox that shows no more of /proc than processes.
+    #[derive(Debug)]
+    struct WithoutBootTime;
+
+    impl Collector for WithoutBootTime {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            Figures::read(None).unwrap().encode(encoder)
+        }
+    }
+
+    fn page(collector: impl Collector) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(collector));
+        let mut page = String::new();
+        encode(&mut page, &registry).unwrap();
+        page
+    }
+
+    /// What has samples; help and types are lines that begin with `#`.
+    fn names(page: &str) -> Vec<&str> {
+        let samples = page.lines().filter_map(|line| line.split_once(' '));
+        let names = samples.map(|(name, _)| name);
+        names.filter(|name| *name != "#").collect()
+    }
+
+    #[test]
+    fn a_boot_time_that_is_hidden_costs_one_figure() {
+        let (all, without) = (page(Process), page(WithoutBootTime));
+        let (mut all, without) = (names(&all), names(&without));
+        assert_eq!(all.pop(), Some("process_start_time_seconds"));
+        assert!(all.contains(&"process_open_fds"), "{all:?}");
+        assert_eq!(all, without);
     }
 }
