@@ -37,6 +37,11 @@ pub(crate) const TESTS: &[Test] = &[
         the_units_keep_trying,
     ),
     (
+        "receipts_are_kept_where_weir_controls_unit_lets_it_write",
+        &[],
+        receipts_are_kept_where_it_may_write,
+    ),
+    (
         "weir_control_takes_the_configuration_beside_its_unit",
         &[PROGRAMS],
         weir_control_takes_its_configuration,
@@ -127,6 +132,15 @@ fn the_units_keep_trying() {
             "{unit} cannot tell that it works"
         );
     }
+}
+
+fn receipts_are_kept_where_it_may_write() {
+    let unit = yaml::read(&folder().join("weir-control.service"));
+    assert_eq!(setting(&unit, "ProtectSystem"), Some("strict"));
+    let readme = yaml::read(&folder().join("README.md"));
+    let (_, file) = readme.split_once("receipts: { file: /var/lib/").unwrap();
+    let (state, _) = file.split_once('/').unwrap();
+    assert_eq!(setting(&unit, "StateDirectory"), Some(state));
 }
 
 /// Prints how exposed a unit is (0 to 10), which has to be at most `most` tenths.
