@@ -48,7 +48,7 @@ const APPLY: &str = "Examples:
     --module-service files --module-sha256 \"$(sha256sum < weir_filter.wasm | cut -c1-64)\" --trust any";
 const CHECK: &str = "Example: weirctl consul check --service rules --caller web --module /etc/weir/weir_filter.wasm";
 const HOST: &str = "Example: weirctl consul service host --id rules-1 --name rules --address 10.0.0.11 --sidecar-port 21000 --port 9001 |
-  curl -s -X PUT --data @- 127.0.0.1:8500/v1/agent/service/register";
+  curl -fsS -H \"X-Consul-Token: $CONSUL_HTTP_TOKEN\" -X PUT --data @- 127.0.0.1:8500/v1/agent/service/register";
 const CONTROL: &str = "Example: weirctl consul service control --id weir-control --address 10.0.0.5 --sidecar-port 21000";
 const CALLER: &str = "Examples: weirctl consul service caller --id web-1 --name web --address 127.0.0.1 --sidecar-port 21000 \\
   --upstream rules=9100,weir-control=9101
