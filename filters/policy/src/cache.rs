@@ -276,10 +276,9 @@ impl CacheIndex {
         self.shards.get(shard as usize)?.cost(key)
     }
 
-    /// The holding of the key at the host, if one is known. It looks at every holder: not for each host of a decision.
+    /// The holding of the key at the host, if one is known.
     pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
-        let mut holders = self.holders(key, usize::MAX, 0);
-        holders.find(|holder| holder.host == host)
+        self.entries(key).of(host)
     }
 
     /// At most `limit` holders of the key; see [`Entries::sample`].
@@ -319,6 +318,12 @@ impl<'a> Entries<'a> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The holding of this host, if one is known. It looks at every holder: not for each host of a decision.
+    pub(crate) fn of(self, host: HostId) -> Option<Holder> {
+        let mut holders = self.sample(usize::MAX, 0);
+        holders.find(|holder| holder.host == host)
     }
 
     /// At most `limit` of them. Where there are more, they start at the one that `random` points at, so

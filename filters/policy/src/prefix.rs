@@ -11,6 +11,9 @@ use crate::cluster::Cluster;
 use crate::{KeyHash, MAX_KEYS, Table};
 use std::time::Duration;
 
+/// A key that more hosts hold than this is one that most prompts begin with.
+const MANY_HOLDERS: usize = 64;
+
 /// Hosts that are told apart at most; as many as `dynamic` looks at of those without the key.
 pub(crate) const MAX_HOLDERS: usize = 16;
 
@@ -34,6 +37,25 @@ pub(crate) struct Prefixes {
     len: usize,
 }
 
+/// Finds who says that it holds each of the keys, up to the first that nobody holds nor `is_sent` to anybody. Returns how
+/// many they are.
+fn find<'a>(
+    told: &mut [Entries<'a>; MAX_KEYS],
+    cluster: &'a Cluster,
+    keys: &[KeyHash],
+    is_sent: impl Fn(KeyHash) -> bool,
+) -> usize {
+    let mut held = 0;
+    for (place, key) in told.iter_mut().zip(keys) {
+        *place = cluster.cache.entries(*key);
+        if place.is_empty() && !is_sent(*key) {
+            break;
+        }
+        held += 1;
+    }
+    held
+}
+
 impl Prefixes {
     /// Who holds how many of `keys` at `now`. Of more holders than are told apart, `random` chooses.
     pub(crate) fn new(
@@ -45,15 +67,10 @@ impl Prefixes {
     ) -> Self {
         let lifetime = table.policy().assumed_cached;
         let assumed = |key| cluster.feedback.assumed.hosts(key, now, lifetime);
-        let mut told: [Entries<'_>; MAX_KEYS] = [Entries::default(); MAX_KEYS];
-        let mut held = 0;
-        for (place, key) in told.iter_mut().zip(keys) {
-            *place = cluster.cache.entries(*key);
-            if place.is_empty() && assumed(*key).next().is_none() {
-                break;
-            }
-            held += 1;
-        }
+        let mut told = [Entries::default(); MAX_KEYS];
+        let held = find(&mut told, cluster, keys, |key| {
+            assumed(key).next().is_some()
+        });
         let mut prefixes = Self::default();
         for (at, (told, key)) in told.iter().zip(keys).enumerate().take(held).rev() {
             if told.len() > MAX_HOLDERS {
@@ -107,8 +124,8 @@ impl Prefixes {
 }
 
 impl Prefix {
-    /// What the host with this table index holds of `keys` at `now`, if it holds the first one: exact however many
-    /// others hold them.
+    /// What the host with this table index holds of `keys` at `now`, if it holds the first one. Exact, but that a key of
+    /// [`MANY_HOLDERS`] and more counts as held by whoever holds the first and a later one.
     pub(crate) fn of(
         (cluster, table): (&Cluster, &Table),
         keys: &[KeyHash],
@@ -117,19 +134,34 @@ impl Prefix {
     ) -> Option<Self> {
         let id = *table.ids().get(host as usize)?;
         let lifetime = table.policy().assumed_cached;
-        let held = keys.iter().map_while(|key| {
-            let told = cluster.cache.holder(*key, id).map(|holder| holder.assumed);
-            let sent = || cluster.feedback.assumed.hosts(*key, now, lifetime);
-            told.or_else(|| sent().any(|sent| sent == id).then_some(true))
-        });
-        let (keys, assumed) =
-            held.fold((0, false), |(keys, assumed), one| (keys + 1, assumed | one));
-        (keys > 0).then_some(Self {
+        let sent = |key| cluster.feedback.assumed.hosts(key, now, lifetime);
+        let mut told = [Entries::default(); MAX_KEYS];
+        let held = find(&mut told, cluster, keys, |key| sent(key).next().is_some());
+        let list = || told.iter().zip(keys).take(held);
+        // Whether it is only assumed to be there; none where it is not.
+        let at_host = |(told, key): (&Entries<'_>, &KeyHash)| {
+            let known = told.of(id).map(|holder| holder.assumed);
+            known.or_else(|| sent(*key).any(|sent| sent == id).then_some(true))
+        };
+        let mut prefix = Self {
             host,
-            keys,
-            assumed,
+            keys: 1,
+            assumed: list().next().and_then(at_host)?,
             at: 0,
-        })
+        };
+        // Few hold the last ones, and to find the last that is held is to know that most before it are.
+        let is_held = |one| at_host(one).is_some();
+        let last = list().rposition(is_held)?;
+        for (told, key) in list().take(last + 1).skip(1) {
+            let assumed = match told.len() < MANY_HOLDERS {
+                true => at_host((told, key)),
+                false => Some(false),
+            };
+            let Some(assumed) = assumed else { break };
+            prefix.keys += 1;
+            prefix.assumed |= assumed;
+        }
+        Some(prefix)
     }
 
     fn found(&mut self, at: usize, assumed: bool) {

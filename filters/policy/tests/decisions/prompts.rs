@@ -226,17 +226,19 @@ fn what_all_callers_sent_counts_but_no_more_than_twice_what_the_host_says() {
 
 #[test]
 fn what_a_host_lacks_is_known_however_many_others_have_it() {
-    let mut hosts: Vec<_> = (0..64).map(|number| told(number, 0, 0)).collect();
+    let mut hosts: Vec<_> = (0..100).map(|number| told(number, 0, 0)).collect();
     hosts.sort_by(|a, b| a.address.cmp(&b.address));
     let mut cluster = cluster(hosts, 0);
-    let shared = (0..64).filter(|host| *host != 40).map(|host| (host, false));
+    let shared = (0..100)
+        .filter(|host| *host != 40)
+        .map(|host| (host, false));
     let shared: Vec<_> = shared.collect();
     cluster.set_cache_shard(
         0,
         cache((1..=8).map(|n| (key(n), shared.clone())).collect()),
     );
     let asked = prompt(9);
-    for host in 0..64 {
+    for host in 0..100 {
         let lacks = if cluster.id(host) == Some(id(40)) {
             9
         } else {
@@ -245,7 +247,7 @@ fn what_a_host_lacks_is_known_however_many_others_have_it() {
         assert_eq!(cluster.lacks(host, &asked.keys, NOW), lacks, "{host}");
     }
     cluster.assigned(id(40), &prompt(8), NOW);
-    let at = (0..64).find(|host| cluster.id(*host) == Some(id(40)));
+    let at = (0..100).find(|host| cluster.id(*host) == Some(id(40)));
     let lacks = cluster.lacks(at.unwrap(), &asked.keys, NOW);
     assert_eq!(lacks, 1, "it was sent there");
 }
