@@ -18,6 +18,8 @@ use crate::{Host, HostId, KeyHash, Keys, Load, Work};
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
 /// more loaded than its peers that the exact number does not matter.
 const MAX_ASSIGNED_SINCE: usize = 1024;
+/// The same of a host that has told nothing, where no ends are awaited: nothing takes them out until it tells something.
+const MAX_ASSIGNED_UNTOLD: usize = 32;
 /// Keys that are assumed cached somewhere, at most: 10 s of 800 requests a second for different keys, or of 32
 /// with 25 keys each.
 const MAX_ASSUMED_KEYS: usize = 8192;
@@ -197,7 +199,11 @@ impl HostFeedback {
             self.include(sent);
             return;
         }
-        if self.assigned.len() == MAX_ASSIGNED_SINCE {
+        let most = match self.load {
+            None if !sent.counts => MAX_ASSIGNED_UNTOLD,
+            _ => MAX_ASSIGNED_SINCE,
+        };
+        if self.assigned.len() >= most {
             self.forget_sent(1);
         }
         if sent.counts {
@@ -664,6 +670,22 @@ mod tests {
     fn in_progress(host: &HostFeedback, now: u64) -> u32 {
         let clock = Clock::new(seconds(now), seconds(5));
         host.standing().in_progress(clock)
+    }
+
+    #[test]
+    fn of_a_host_that_tells_nothing_few_are_kept_where_no_ends_are_awaited() {
+        let mut host = HostFeedback::default();
+        for second in 0..1000 {
+            let counts = false;
+            host.assigned(InFlight {
+                counts,
+                ..sent(second)
+            });
+            host.in_flight -= 1;
+        }
+        assert!(host.assigned.len() <= MAX_ASSIGNED_UNTOLD);
+        host.observe(&load(998, 4));
+        assert_eq!(in_progress(&host, 999), 5, "one was sent since");
     }
 
     #[test]
