@@ -113,7 +113,8 @@ impl<H: Host> Root<H> {
             return false;
         }
         let is_any_late = late(&plugin.vm, &select, now);
-        release(&plugin.vm, select, now) || is_any_late
+        // Not before what those that were late have just been sent at.
+        release(&plugin.vm, select, plugin.vm.host().now()) || is_any_late
     }
 
     /// Nothing is under way in this VM any more, and it gets no ticks until something is: it writes its record now. Gives
