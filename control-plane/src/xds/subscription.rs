@@ -319,7 +319,8 @@ impl Subscription {
         }
         match (self.held.get(name), resource) {
             (None, _) => true,
-            (Some(held), None) => held.version.is_some(),
+            // Of a response that is refused a client may have taken a part.
+            (Some(held), None) => held.version.is_some() || held.refused.is_some(),
             (Some(held), Some(resource)) => {
                 let version = Some(&resource.version);
                 held.version.as_ref() != version && held.refused.as_ref() != version
