@@ -146,17 +146,17 @@ pub fn check<'a>(
             }),
         };
         let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());
+        let leader = leader(&resource.name, kind, index, now);
         let checked = meta.and_then(|(offered, says, contents)| match in_use {
             Some(current) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
-            Some(current)
-                if offered.is_of_older_leader_than(current)
-                    && is_fresh(&resource.name, kind, index, now) =>
-            {
-                Err(Refusal::OlderLeader { offered, current })
-            }
-            _ => Ok((offered, says, contents)),
+            _ => match leader {
+                Some(current) if offered.is_of_older_leader_than(current) => {
+                    Err(Refusal::OlderLeader { offered, current })
+                }
+                _ => Ok((offered, says, contents)),
+            },
         });
         match checked {
             Ok((meta, says, contents)) => {
@@ -207,13 +207,15 @@ impl Room<'_> {
     }
 }
 
-/// Whether what is in use counts: cache contents do as long as their cluster's table.
-fn is_fresh(name: &str, kind: Kind, index: &Index, now: Duration) -> bool {
+/// Whose word the cluster's table is, as long as it counts. Cache contents go by it too: those in use may be of a leader
+/// whose lock is forgotten, and would be refused what that table's own leader says of them.
+fn leader(name: &str, kind: Kind, index: &Index, now: Duration) -> Option<Meta> {
     let cluster = match kind {
-        Kind::Table => Ok(name),
-        Kind::Shard => parse_cache_shard_name(name).map(|(cluster, ..)| cluster),
+        Kind::Table => name,
+        Kind::Shard => parse_cache_shard_name(name).ok()?.0,
     };
-    cluster.is_ok_and(|cluster| index.is_fresh(cluster, now))
+    let table = index.get(Kind::Table, cluster);
+    Some(table.filter(|_| index.is_fresh(cluster, now))?.meta())
 }
 
 /// Why a resource is not taken, in one line: the name is whatever the server said.

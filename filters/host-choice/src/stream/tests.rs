@@ -118,6 +118,29 @@ fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fres
 }
 
 #[test]
+fn cache_contents_of_the_leader_whose_table_is_in_use_replace_those_of_a_lock_that_was_forgotten() {
+    let drawn = |index| Meta {
+        epoch: Meta::draw_epoch(index, 7),
+        version: 3,
+    };
+    let table = Says {
+        stale_after: Duration::from_secs(5),
+        ..Says::default()
+    };
+    let now = Duration::from_secs(100);
+    let mut index = Index::default();
+    index.insert(Kind::Shard, "a/1/0", drawn(40), Says::default(), now);
+    index.insert(Kind::Table, "a", drawn(2), table, now);
+    let taken = |lock| {
+        let offered = offered(Kind::Shard, "a/1/0", drawn(lock));
+        let update = check(&offered, Kind::Shard, &index, usize::MAX, false, now);
+        update.accepted.len() == 1
+    };
+    assert!(taken(2));
+    assert!(!taken(1), "of one before it");
+}
+
+#[test]
 fn while_there_is_nothing_to_choose_by_pauses_stay_short() {
     let mut backoff = Backoff::default();
     for expected in [100, 200, 400, 400, 400] {
