@@ -18,12 +18,19 @@ pub(super) struct Turns {
 }
 
 impl Turns {
+    /// The turn that a request would have that begins to wait now.
+    pub(super) fn next(&self, rank: Rank) -> u64 {
+        let mut next = self.next.iter();
+        let next = next.find(|(user, _)| *user == rank);
+        next.map_or(0, |(_, next)| *next)
+            .max(reached(&self.now, rank))
+    }
+
     /// The turn of a request that begins to wait and is expected to need so much core time.
     pub(super) fn take(&mut self, rank: Rank, cost: Duration) -> u64 {
         let now = &self.now;
         self.next.retain(|(rank, next)| *next > reached(now, *rank));
-        // What costs nothing would be everybody's first.
-        let cost = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX).max(1);
+        let cost = micros(cost);
         if let Some((_, next)) = self.next.iter_mut().find(|(user, _)| *user == rank) {
             let turn = *next;
             *next = turn.saturating_add(cost);
@@ -34,12 +41,25 @@ impl Turns {
         turn
     }
 
-    /// The request of this turn waits no longer.
-    pub(super) fn let_go(&mut self, rank: Rank, turn: u64) {
+    /// The request of this turn gets its core time. The turns before it have come, but for the `first` of those that still
+    /// wait: who was let go before them has not moved them back.
+    pub(super) fn served(&mut self, rank: Rank, turn: u64, first: Option<u64>) {
         if let Some(now) = self.now.get_mut(usize::from(rank.class())) {
-            *now = turn.max(*now);
+            *now = turn.min(first.unwrap_or(turn)).max(*now);
         }
     }
+
+    /// A request that was to need so much is gone without it.
+    pub(super) fn give_back(&mut self, rank: Rank, cost: Duration) {
+        if let Some((_, next)) = self.next.iter_mut().find(|(user, _)| *user == rank) {
+            *next = next.saturating_sub(micros(cost));
+        }
+    }
+}
+
+/// What costs nothing would be everybody's first.
+fn micros(cost: Duration) -> u64 {
+    u64::try_from(cost.as_micros()).unwrap_or(u64::MAX).max(1)
 }
 
 fn reached(now: &[u64], rank: Rank) -> u64 {
@@ -72,7 +92,7 @@ mod tests {
             let mut had = [0, 0];
             let mut left = [costs.len(); 2];
             for (turn, _, user, cost) in waiting {
-                turns.let_go(users[user], turn);
+                turns.served(users[user], turn, None);
                 had[user] += cost;
                 left[user] -= 1;
                 if left.contains(&0) {
@@ -91,7 +111,7 @@ mod tests {
                 let rank = Rank::new(class, user);
                 let turn = turns.take(rank, Duration::from_micros(cost));
                 if goes {
-                    turns.let_go(rank, turn);
+                    turns.served(rank, turn, None);
                 }
             }
             let new = Rank::new(2, 100);
@@ -109,7 +129,7 @@ mod tests {
         let cost = Duration::from_micros(10);
         let taken: Vec<u64> = (0..4).map(|_| turns.take(early, cost)).collect();
         assert_eq!(taken, [0, 10, 20, 30]);
-        turns.let_go(early, taken[2]);
+        turns.served(early, taken[2], None);
         assert_eq!(turns.take(late, cost), 20);
         assert_eq!(turns.take(Rank::new(4, 2), cost), 0, "another class");
     }

@@ -50,6 +50,11 @@ impl Ticket {
         Self { order, number }
     }
 
+    /// Of those of its class each has its turn, whoever they are of.
+    fn by_turn(rank: Rank, turn: u64, number: u64) -> Self {
+        Self::new(Rank::new(rank.class(), 0), turn, number)
+    }
+
     fn rank(self) -> u16 {
         (self.order >> TURN_BITS) as u16
     }
@@ -83,6 +88,8 @@ struct Waiting<T> {
     until: Duration,
     /// Any host that admits it will do.
     for_any: bool,
+    /// What its user's next turn was put off by; none where users are not served by turns.
+    cost: Option<Duration>,
     what: T,
 }
 
@@ -148,26 +155,33 @@ impl<T> WaitQueue<T> {
             };
         }
         let is_held = matches!(decision.outcome, Outcome::Hold { .. });
-        if is_held && !self.make_room(request.rank, holding.max_held) {
+        if is_held && !self.make_room(cluster, request, holding.max_held) {
             return self.decide_without(cluster, request, now, rng);
         }
         decision
     }
 
-    /// Whether a request of this rank may wait; the least important may have to go for it.
-    fn make_room(&mut self, rank: Rank, max_held: usize) -> bool {
+    /// Whether a request may wait; the one that would be let go last may have to go for it.
+    fn make_room(&mut self, cluster: &Cluster, request: &Request, max_held: usize) -> bool {
         if self.waiting.len() < max_held {
             return true;
         }
+        let place = match cluster.turn_cost(request) {
+            Some(_) => Ticket::by_turn(request.rank, self.turns.next(request.rank), self.came),
+            None => Ticket::new(request.rank, 0, self.came),
+        };
         let last = self.waiting.last_entry();
-        let Some(last) = last.filter(|last| last.key().rank() > rank.number()) else {
+        let Some(last) = last.filter(|last| last.key().order > place.order) else {
             return false;
         };
         if self.displaced.len() >= max_held {
             return false;
         }
-        let (ticket, waiting) = last.remove_entry();
+        let (ticket, mut waiting) = last.remove_entry();
         self.due.remove(&(waiting.until, ticket));
+        if let Some(cost) = waiting.cost.take() {
+            self.turns.give_back(waiting.request.rank, cost);
+        }
         self.displaced.insert(ticket, waiting);
         true
     }
@@ -216,14 +230,14 @@ impl<T> WaitQueue<T> {
         (until, reason): (Duration, Reason),
         what: T,
     ) -> Ticket {
-        let (rank, turn) = match cluster.turn_cost(&request) {
-            Some(cost) => (
-                Rank::new(request.rank.class(), 0),
-                self.turns.take(request.rank, cost),
-            ),
-            None => (request.rank, 0),
+        let cost = cluster.turn_cost(&request);
+        let ticket = match cost {
+            Some(cost) => {
+                let turn = self.turns.take(request.rank, cost);
+                Ticket::by_turn(request.rank, turn, self.came)
+            }
+            None => Ticket::new(request.rank, 0, self.came),
         };
-        let ticket = Ticket::new(rank, turn, self.came);
         self.came += 1;
         self.due.insert((until, ticket));
         let waiting = Waiting {
@@ -231,6 +245,7 @@ impl<T> WaitQueue<T> {
             patience,
             until,
             for_any: reason == Reason::HeldForEligible,
+            cost,
             what,
         };
         self.waiting.insert(ticket, waiting);
@@ -242,6 +257,9 @@ impl<T> WaitQueue<T> {
         let waiting = self.waiting.remove(&ticket);
         let waiting = waiting.or_else(|| self.displaced.remove(&ticket))?;
         self.due.remove(&(waiting.until, ticket));
+        if let Some(cost) = waiting.cost {
+            self.turns.give_back(waiting.request.rank, cost);
+        }
         Some(waiting.what)
     }
 
@@ -323,7 +341,17 @@ impl<T> WaitQueue<T> {
     fn let_go(&mut self, ticket: Ticket, decision: Decision) -> Option<(T, Request, Decision)> {
         let waiting = self.waiting.remove(&ticket)?;
         self.due.remove(&(waiting.until, ticket));
-        self.turns.let_go(waiting.request.rank, ticket.turn());
+        let rank = waiting.request.rank;
+        match (decision.outcome, waiting.cost) {
+            (Outcome::Shed { .. }, Some(cost)) => self.turns.give_back(rank, cost),
+            (_, Some(_)) => {
+                let first = self.waiting.range(Ticket::by_turn(rank, 0, 0)..).next();
+                let first = first.filter(|(first, _)| first.rank() == ticket.rank());
+                let first = first.map(|(first, _)| first.turn());
+                self.turns.served(rank, ticket.turn(), first);
+            }
+            (_, None) => {}
+        }
         Some((waiting.what, waiting.request, decision))
     }
 }

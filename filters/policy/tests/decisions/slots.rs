@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_policy::{
     Cluster, Holding, Host, HostId, Keys, Outcome, Overload, Patience, Policy, Rank, Reason,
-    Request, Round, Selection, WaitQueue,
+    Request, Round, Selection, Ticket, WaitQueue,
 };
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, load, millis, rng};
@@ -16,10 +16,14 @@ const RUN: Duration = Duration::from_millis(100);
 
 /// As many hosts of one core; the first has key 1 and tells what it costs.
 fn fleet(hosts: usize) -> Cluster {
+    holding(hosts, Holding::beside(Overload::Slots))
+}
+
+fn holding(hosts: usize, holding: Holding) -> Cluster {
     let policy = Policy {
         selection: Selection::Dynamic,
         overload: Overload::Slots,
-        holding: Holding::beside(Overload::Slots),
+        holding,
         ..Policy::default()
     };
     let one_core = |number| Host {
@@ -168,6 +172,64 @@ fn the_more_important_go_first_and_users_of_a_class_by_turns() {
         sent = now;
     }
     assert_eq!(order, [5, 0, 4, 1, 6, 2, 3]);
+}
+
+/// A request of this user that waits for as long as that.
+fn hold(queue: &mut WaitQueue<u32>, cluster: &Cluster, user: u8, patience: Duration) -> Ticket {
+    let why = (NOW + patience, Reason::HeldForEligible);
+    let patience = Patience {
+        came: NOW,
+        deadline: Some(NOW + patience),
+    };
+    queue.hold(cluster, of_user(5, user), patience, why, user.into())
+}
+
+#[test]
+fn who_goes_without_being_served_has_had_no_turn() {
+    let (mut queue, cluster) = (WaitQueue::default(), fleet(1));
+    let gone = [(); 3].map(|()| hold(&mut queue, &cluster, 1, RUN));
+    for ticket in gone {
+        queue.remove(ticket).unwrap();
+    }
+    let first = hold(&mut queue, &cluster, 1, RUN);
+    let second = hold(&mut queue, &cluster, 2, RUN);
+    assert!(first < second);
+}
+
+#[test]
+fn who_gives_up_before_its_turn_does_not_put_others_behind_those_who_wait() {
+    let (mut queue, mut cluster) = (WaitQueue::default(), fleet(1));
+    cluster.assigned(id(0), &of_user(5, 9), NOW);
+    let eager = [(); 3].map(|()| hold(&mut queue, &cluster, 1, RUN));
+    hold(&mut queue, &cluster, 1, millis(1));
+    let (mut round, later) = (Round::default(), NOW + millis(2));
+    let shed = queue.next(&cluster, &mut round, later, &mut rng(1));
+    assert!(matches!(shed.unwrap().2.outcome, Outcome::Shed { .. }));
+    let other = hold(&mut queue, &cluster, 2, RUN);
+    assert!(eager[0] < other && other < eager[1]);
+}
+
+#[test]
+fn who_fills_the_queue_makes_room_for_others_of_its_class() {
+    let full = Holding {
+        max_held: 2,
+        ..Holding::beside(Overload::Slots)
+    };
+    let mut caller = Caller {
+        cluster: holding(1, full),
+        held: WaitQueue::default(),
+    };
+    caller.come(0, &of_user(5, 1), NOW).unwrap();
+    for number in 1..=2 {
+        caller.come(number, &of_user(5, 1), NOW).unwrap_err();
+    }
+    caller.come(3, &of_user(5, 2), NOW).unwrap_err();
+    let (cluster, patience) = (&caller.cluster, Patience::new(NOW));
+    let one_more = of_user(5, 1);
+    let decision = caller
+        .held
+        .decide(cluster, &one_more, patience, NOW, &mut rng(1));
+    assert!(matches!(decision.outcome, Outcome::Shed { .. }));
 }
 
 #[test]
