@@ -36,7 +36,7 @@ pub async fn measure(settings: Tail, measured: Measured) {
         let now = super::now();
         let tail = source.tail(now, answer);
         let reason = tail.as_ref().err().map(|error| format!("{error:#}"));
-        measured.set(tail.ok().map(|tail| tail.unwrap_or(quiet(now))));
+        measured.set(tail.ok().flatten());
         if reason == trouble {
             continue;
         }
@@ -45,15 +45,6 @@ pub async fn measure(settings: Tail, measured: Measured) {
             None => info!(%address, path, "the tail is known again"),
         }
         trouble = reason;
-    }
-}
-
-/// Nobody asked the service for anything: that is known, too.
-fn quiet(at: Nanos) -> sensed::Tail {
-    sensed::Tail {
-        latency: Duration::ZERO,
-        requests: 0,
-        at,
     }
 }
 
@@ -99,6 +90,7 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::sync::{Arc, Mutex};
 
     use axum::Router;
@@ -179,6 +171,38 @@ mod tests {
             *says.lock().unwrap() = said;
             wait(trouble, &measured, |tail| tail.is_none()).await;
             *says.lock().unwrap() = one("0.25");
+        }
+        asking.abort();
+    }
+
+    /// Of two answers one fails, so that no two pages follow one another.
+    #[tokio::test]
+    async fn a_busy_service_whose_page_often_fails_is_not_taken_for_a_quiet_one() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&answers);
+        let answer = async move || {
+            let count = counted.fetch_add(1, Relaxed);
+            let page = format!("rq_bucket{{le=\"+Inf\"}} {count}\n");
+            match count % 2 {
+                0 => (StatusCode::OK, page),
+                _ => (StatusCode::SERVICE_UNAVAILABLE, String::new()),
+            }
+        };
+        let app = Router::new().route("/", axum::routing::get(answer));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let measured = Measured::default();
+        let page = Page {
+            address,
+            path: "/".into(),
+            metric: "rq".into(),
+            unit: 1.0,
+        };
+        let asking = tokio::spawn(measure(settings(TailSource::Page(page)), measured.clone()));
+        while answers.load(Relaxed) < 6 {
+            assert_eq!(measured.get(), None);
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         asking.abort();
     }

@@ -35,8 +35,8 @@ impl Histogram {
         }
     }
 
-    /// From the page as it is now; none where no request has ended in the window. Whatever is not known, because the
-    /// page is silent or says nonsense, is an error, and a fresh start.
+    /// From the page as it is now; none until two pages follow one another. A page that is silent or says nonsense is
+    /// an error, and a fresh start.
     pub fn tail(&mut self, now: Nanos, page: Result<String>) -> Result<Option<sensed::Tail>> {
         let buckets = page.and_then(|text| {
             buckets(&text, &self.page.metric).context("no such histogram, or no numbers in it")
@@ -45,18 +45,29 @@ impl Histogram {
             Ok(buckets) => (Some(buckets), None),
             Err(error) => (None, Some(error)),
         };
-        let tail = self.history.add(now, buckets, self.quantile);
+        let gain = self.history.add(now, buckets, self.quantile);
         if let Some(error) = unknown {
             return Err(error);
         }
-        Ok(tail.and_then(|(bound, requests)| {
-            Some(sensed::Tail {
-                latency: Duration::try_from_secs_f64(bound * self.page.unit).ok()?,
-                requests,
-                at: now,
-            })
+        let (bound, requests) = match gain {
+            None => return Ok(None),
+            Some(Gain::Nothing) => (0.0, 0),
+            Some(Gain::Requests(bound, requests)) => (bound, requests),
+        };
+        Ok(Some(sensed::Tail {
+            latency: Duration::try_from_secs_f64(bound * self.page.unit)?,
+            requests,
+            at: now,
         }))
     }
+}
+
+/// What came between two pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Gain {
+    Nothing,
+    /// The quantile, and how many there were.
+    Requests(f64, u64),
 }
 
 /// Upper bounds, ascending, each with the count of those no slower.
@@ -70,14 +81,8 @@ struct History {
 }
 
 impl History {
-    /// The quantile and the count of what came since the oldest page; none where nothing came, or nothing is
-    /// known, or the counters began again.
-    fn add(
-        &mut self,
-        now: sensed::Nanos,
-        buckets: Option<Buckets>,
-        quantile: f64,
-    ) -> Option<(f64, u64)> {
+    /// What came since the oldest page; none where nothing is known, or the counters began again.
+    fn add(&mut self, now: sensed::Nanos, buckets: Option<Buckets>, quantile: f64) -> Option<Gain> {
         let Some(buckets) = buckets else {
             self.pages.clear();
             return None;
@@ -96,6 +101,9 @@ impl History {
         while self.pages.len() > 2 && now.since(self.pages[1].0) >= self.window {
             self.pages.pop_front();
         }
+        if self.pages.len() < 2 {
+            return None;
+        }
         let (first, last) = (&self.pages.front()?.1, &self.pages.back()?.1);
         let gained: Buckets = first
             .iter()
@@ -107,10 +115,10 @@ impl History {
 }
 
 /// Even within a bucket, as Prometheus' `histogram_quantile`; above the last bound, that bound.
-fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<(f64, u64)> {
+fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<Gain> {
     let total = buckets.last()?.1;
     if total < 1.0 {
-        return None;
+        return Some(Gain::Nothing);
     }
     let rank = quantile * total;
     let index = buckets.iter().position(|(_, count)| *count >= rank)?;
@@ -123,7 +131,7 @@ fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<(f64, u64)> {
         true => below + (bound - below) * (rank - before) / (count - before),
         false => below,
     };
-    (value.is_finite() && value >= 0.0).then_some((value, total as u64))
+    (value.is_finite() && value >= 0.0).then_some(Gain::Requests(value, total as u64))
 }
 
 /// Those of every series that has the metric's name and its labels, added up; none where one is no number, or
@@ -173,7 +181,7 @@ mod tests {
         }
     }
 
-    fn add(history: &mut History, at: u64, counts: [u64; 3]) -> Option<(f64, u64)> {
+    fn add(history: &mut History, at: u64, counts: [u64; 3]) -> Option<Gain> {
         let read = buckets(&page(counts), "rq{c=\"a\"}");
         history.add(second(at), read, 0.5)
     }
@@ -183,13 +191,18 @@ mod tests {
         let mut history = history();
         assert_eq!(add(&mut history, 1, [1000, 1000, 1000]), None);
         // Ten between 0.1 and 0.2: the fifth is in the middle.
-        let (tail, requests) = add(&mut history, 2, [1000, 1010, 1010]).unwrap();
-        assert!((tail - 0.15).abs() < 1e-9 && requests == 10, "{tail}");
+        let gain = add(&mut history, 2, [1000, 1010, 1010]).unwrap();
+        assert!(
+            matches!(gain, Gain::Requests(tail, 10) if (tail - 0.15).abs() < 1e-9),
+            "{gain:?}"
+        );
         for at in 3..30 {
             add(&mut history, at, [1000, 1010, 1010]);
         }
-        assert_eq!(add(&mut history, 30, [1000, 1010, 1010]), None, "silence");
-        assert_eq!(add(&mut history, 31, [1000, 1010, 1020]), Some((0.2, 10)));
+        let silence = add(&mut history, 30, [1000, 1010, 1010]);
+        assert_eq!(silence, Some(Gain::Nothing));
+        let gain = add(&mut history, 31, [1000, 1010, 1020]);
+        assert_eq!(gain, Some(Gain::Requests(0.2, 10)));
     }
 
     #[test]
@@ -200,6 +213,37 @@ mod tests {
         assert!(add(&mut history, 3, [2, 2, 2]).is_some());
         assert_eq!(history.add(second(4), None, 0.5), None);
         assert_eq!(add(&mut history, 5, [9, 9, 9]), None);
+    }
+
+    #[test]
+    fn until_two_pages_follow_one_another_it_is_not_known_whether_there_were_requests() {
+        let settings = Tail {
+            source: crate::config::TailSource::Calls,
+            quantile: 0.5,
+            window: Duration::from_secs(10),
+            every: Duration::from_secs(1),
+        };
+        let shown = Page {
+            address: ([127, 0, 0, 1], 1).into(),
+            path: "/".into(),
+            metric: "rq{c=\"a\"}".into(),
+            unit: 1.0,
+        };
+        let mut histogram = Histogram::new(shown, &settings);
+        let mut tail = |at, text: Option<[u64; 3]>| {
+            let text = text.map(page).context("no answer");
+            let tail = histogram.tail(second(at), text);
+            tail.ok().flatten().map(|tail| tail.requests)
+        };
+        // Every other answer is late, so that no two follow one another.
+        for at in 0..4 {
+            assert_eq!(tail(2 * at, Some([10 * at, 20 * at, 30 * at])), None);
+            assert_eq!(tail(2 * at + 1, None), None);
+        }
+        assert_eq!(tail(8, Some([50, 100, 150])), None);
+        assert_eq!(tail(9, Some([50, 100, 150])), Some(0));
+        assert_eq!(tail(10, Some([60, 100, 160])), Some(10));
+        assert_eq!(tail(11, Some([1, 1, 1])), None, "began again");
     }
 
     #[test]
