@@ -350,7 +350,8 @@ section! {
         source: Option<Text>,
         /// Of the page; of the server, `http://ip:port` with its prefix if it has one
         url: Option<Text>,
-        /// The histogram's name without `_bucket`; labels choose series, the others are added up
+        /// The histogram's name without `_bucket`; labels choose series, the others are added up. A tail above its
+        /// last bound is not known: the buckets have to reach beyond the target
         metric: Option<Text>,
         /// With `promql`: one number, in seconds. No series, two, NaN or less than 0 say nothing. The answer counts
         /// as of now, though the server takes a sample of up to 5 minutes ago (its `--query.lookback-delta`): the

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use weir_exposition::{Series, lines};
 
 use crate::config::{Page, Tail};
@@ -36,7 +36,8 @@ impl Histogram {
     }
 
     /// From the page as it is now; none until two pages follow one another. A page that is silent or says nonsense is
-    /// an error, and a fresh start.
+    /// an error, and a fresh start. A tail above the last bound is an error, too: it may be late or not, and policies
+    /// would learn from a made-up number.
     pub fn tail(&mut self, now: Nanos, page: Result<String>) -> Result<Option<sensed::Tail>> {
         let buckets = page.and_then(|text| {
             buckets(&text, &self.page.metric).context("no such histogram, or no numbers in it")
@@ -53,6 +54,7 @@ impl Histogram {
             None => return Ok(None),
             Some(Gain::Nothing) => (0.0, 0),
             Some(Gain::Requests(bound, requests)) => (bound, requests),
+            Some(Gain::Above(bound)) => bail!("slower than the histogram's last bound, {bound}"),
         };
         Ok(Some(sensed::Tail {
             latency: Duration::try_from_secs_f64(bound * self.page.unit)?,
@@ -68,6 +70,8 @@ enum Gain {
     Nothing,
     /// The quantile, and how many there were.
     Requests(f64, u64),
+    /// The quantile is above the last bound, 0 where there is none.
+    Above(f64),
 }
 
 /// Upper bounds, ascending, each with the count of those no slower.
@@ -114,7 +118,7 @@ impl History {
     }
 }
 
-/// Even within a bucket, as Prometheus' `histogram_quantile`; above the last bound, that bound.
+/// Even within a bucket, as Prometheus' `histogram_quantile`.
 fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<Gain> {
     let total = buckets.last()?.1;
     if total < 1.0 {
@@ -127,6 +131,9 @@ fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<Gain> {
         _ => buckets[index - 1],
     };
     let (bound, count) = buckets[index];
+    if bound == f64::INFINITY {
+        return Some(Gain::Above(below));
+    }
     let value = match bound.is_finite() && count > before {
         true => below + (bound - below) * (rank - before) / (count - before),
         false => below,
@@ -174,6 +181,22 @@ mod tests {
         Nanos(second * 1_000_000_000)
     }
 
+    fn histogram() -> Histogram {
+        let settings = Tail {
+            source: crate::config::TailSource::Calls,
+            quantile: 0.5,
+            window: Duration::from_secs(10),
+            every: Duration::from_secs(1),
+        };
+        let page = Page {
+            address: ([127, 0, 0, 1], 1).into(),
+            path: "/".into(),
+            metric: "rq{c=\"a\"}".into(),
+            unit: 1.0,
+        };
+        Histogram::new(page, &settings)
+    }
+
     fn history() -> History {
         History {
             window: Duration::from_secs(10),
@@ -202,7 +225,23 @@ mod tests {
         let silence = add(&mut history, 30, [1000, 1010, 1010]);
         assert_eq!(silence, Some(Gain::Nothing));
         let gain = add(&mut history, 31, [1000, 1010, 1020]);
-        assert_eq!(gain, Some(Gain::Requests(0.2, 10)));
+        assert_eq!(gain, Some(Gain::Above(0.2)));
+    }
+
+    #[test]
+    fn above_the_last_bound_there_is_no_latency_and_the_next_page_has_one() {
+        let mut histogram = histogram();
+        let mut tail = |at, counts| histogram.tail(second(at), Ok(page(counts)));
+        assert_eq!(tail(1, [0, 0, 0]).unwrap(), None);
+        let error = tail(2, [0, 4, 10]).unwrap_err().to_string();
+        assert!(error.contains("last bound, 0.2"), "{error}");
+        let latency = tail(3, [20, 24, 30]).unwrap().unwrap().latency;
+        assert!(latency <= Duration::from_millis(100), "{latency:?}");
+    }
+
+    #[test]
+    fn a_histogram_with_no_bound_has_no_latency() {
+        assert_eq!(of(&[(f64::INFINITY, 9.0)], 0.5), Some(Gain::Above(0.0)));
     }
 
     #[test]
@@ -217,19 +256,7 @@ mod tests {
 
     #[test]
     fn until_two_pages_follow_one_another_it_is_not_known_whether_there_were_requests() {
-        let settings = Tail {
-            source: crate::config::TailSource::Calls,
-            quantile: 0.5,
-            window: Duration::from_secs(10),
-            every: Duration::from_secs(1),
-        };
-        let shown = Page {
-            address: ([127, 0, 0, 1], 1).into(),
-            path: "/".into(),
-            metric: "rq{c=\"a\"}".into(),
-            unit: 1.0,
-        };
-        let mut histogram = Histogram::new(shown, &settings);
+        let mut histogram = histogram();
         let mut tail = |at, text: Option<[u64; 3]>| {
             let text = text.map(page).context("no answer");
             let tail = histogram.tail(second(at), text);
