@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The service's group: found when it comes, also again, and given its cores.
 
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+mod pid_file;
 
-use rustix::process::{Pid, getpid};
+use std::io;
+
+use rustix::process::Pid;
 use tracing::{info, warn};
 
 use super::super::groups::{Found, Group, Groups, Members};
 use crate::config;
 use crate::cores::Cores;
 use crate::sensed::Nanos;
-use crate::stat::Stat;
 
 /// A write that failed is tried again after so long.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -90,16 +89,7 @@ impl Service {
         let members = match &self.who {
             config::Service::Cgroup(path) => Members::Cgroup(path.clone()),
             config::Service::Pid(pid) => groups.process(*pid)?,
-            config::Service::PidFile(path) => {
-                let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-                let text =
-                    std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
-                let pid = text.trim().parse();
-                let pid =
-                    pid.map_err(|_| named(format!("{:?} is not a process id", text.trim())))?;
-                whose(path, pid).map_err(named)?;
-                groups.process(pid)?
-            }
+            config::Service::PidFile(path) => pid_file::process(path, groups)?,
         };
         let group = groups.existing(&members)?;
         Ok(There {
@@ -193,63 +183,5 @@ impl Service {
 
     pub(super) fn write_errors(&self) -> u64 {
         self.write_errors
-    }
-}
-
-/// Who may write the file says whom root confines: it is root's or the service's own user's, and names neither the
-/// governor nor whom the governor comes from.
-fn whose(path: &Path, pid: i32) -> Result<(), String> {
-    let owner = std::fs::metadata(path)
-        .map_err(|error| error.to_string())?
-        .uid();
-    let process = std::fs::metadata(format!("/proc/{pid}"));
-    let user = process
-        .map_err(|error| format!("process {pid}: {error}"))?
-        .uid();
-    if owner != 0 && owner != user {
-        return Err(format!(
-            "belongs to user {owner}, and process {pid} to user {user}"
-        ));
-    }
-    let mut ancestor = Some(getpid());
-    while let Some(one) = ancestor {
-        let number = one.as_raw_nonzero().get();
-        if number == pid {
-            return Err(format!("process {pid} is the governor or started it"));
-        }
-        // None of the first process.
-        ancestor = Stat::read(&number.to_string()).and_then(|stat| stat.parent);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_somebody_elses_and_the_governors_own_family_are_no_service() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
-        std::fs::write(&file, "").unwrap();
-        let own = std::process::id() as i32;
-        let family = |pid| whose(&file, pid).unwrap_err();
-        assert!(family(own).contains("is the governor or started it"));
-        assert!(family(1).contains("started it") || family(1).contains("belongs to"));
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let pid = child.id() as i32;
-        assert_eq!(whose(&file, pid), Ok(()));
-        if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
-            assert_eq!(
-                whose(&file, pid).unwrap_err(),
-                format!("belongs to user 12345, and process {pid} to user 0")
-            );
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }
