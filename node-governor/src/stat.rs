@@ -58,6 +58,11 @@ impl Stat {
     }
 }
 
+/// So long after boot is [`Stat::started`].
+pub(crate) fn after_boot(started: u64) -> Duration {
+    Duration::from_millis(started.saturating_mul(TICK.as_millis() as u64))
+}
+
 /// Whether a process of which `/proc/PID/status` says this was sent the signal, and has not taken it yet.
 pub(crate) fn is_pending(status: &[u8], signal: Signal) -> bool {
     let lines = status.split(|byte| *byte == b'\n');

@@ -20,6 +20,8 @@ const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Service {
     who: config::Service,
+    /// By a number that was configured: another process that gets it is not the service.
+    first: Option<Members>,
     there: Option<There>,
     write_errors: u64,
     /// What was last said of it, so that it is said once.
@@ -55,6 +57,7 @@ impl Service {
     pub(super) fn new(who: config::Service) -> Self {
         Self {
             who,
+            first: None,
             there: None,
             write_errors: 0,
             trouble: None,
@@ -85,10 +88,17 @@ impl Service {
         gone.is_some()
     }
 
-    fn open(&self, groups: &Groups) -> io::Result<There> {
+    fn open(&mut self, groups: &Groups) -> io::Result<There> {
         let members = match &self.who {
             config::Service::Cgroup(path) => Members::Cgroup(path.clone()),
-            config::Service::Pid(pid) => groups.process(*pid)?,
+            config::Service::Pid(pid) => {
+                let process = groups.process(*pid)?;
+                if *self.first.get_or_insert_with(|| process.clone()) != process {
+                    let reason = format!("process {pid} is not the one that had this number first");
+                    return Err(io::Error::other(reason));
+                }
+                process
+            }
             config::Service::PidFile(path) => pid_file::process(path, groups)?,
         };
         let group = groups.existing(&members)?;
@@ -183,5 +193,34 @@ impl Service {
 
     pub(super) fn write_errors(&self) -> u64 {
         self.write_errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::Root;
+
+    /// Another process cannot be made to get a number: one that did would have started at another time.
+    #[test]
+    fn a_process_that_gets_the_number_of_the_service_is_not_the_service() {
+        let groups = Groups::find(&Root::new("/")).unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let mut service = Service::new(config::Service::Pid(pid));
+        service.look(&groups, Nanos(0));
+        assert!(service.is_there());
+        service.there = None;
+        service.look(&groups, Nanos(1));
+        assert!(service.is_there(), "the same one");
+        service.there = None;
+        service.first = Some(Members::Process { pid, started: 1 });
+        service.look(&groups, Nanos(2));
+        assert!(!service.is_there());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

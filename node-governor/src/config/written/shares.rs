@@ -13,7 +13,7 @@ section! {
     Service {
         /// A path below the cgroup mount
         cgroup: Option<Text>,
-        /// File with the number of a process: it and its descendants
+        /// File with the number of a process that is older than it: it and its descendants
         pid_file: Option<Text>,
         /// A process and its descendants. Absent: one of the others
         pid: Option<Text>,

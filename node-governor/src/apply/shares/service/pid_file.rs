@@ -5,15 +5,19 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::getpid;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::super::super::groups::{Groups, Members};
 use crate::regular;
-use crate::stat::Stat;
+use crate::stat::{self, Stat};
 
 /// More than any number has.
 const LONGEST: u64 = 32;
+/// The kernel's clocks of files and of processes are coarse, and the time of day may be slewed in between.
+const SLACK: Duration = Duration::from_secs(1);
 
 /// The process that it names.
 pub(super) fn process(path: &Path, groups: &Groups) -> io::Result<Members> {
@@ -21,14 +25,33 @@ pub(super) fn process(path: &Path, groups: &Groups) -> io::Result<Members> {
     let written = Written::read(path).map_err(|error| named(error.to_string()))?;
     let process = groups.process(written.pid)?;
     whose(written.owner, written.pid).map_err(named)?;
+    if let Members::Process { pid, started } = process
+        && is_later(stat::after_boot(started), written.at, booted())
+    {
+        // The one it names is gone, and another has its number.
+        return Err(named(format!("is older than process {pid}")));
+    }
     Ok(process)
 }
 
-/// What it says, and who may write it.
+/// When the machine started, by the clock as it is set now.
+fn booted() -> SystemTime {
+    let since = clock_gettime(ClockId::Boottime);
+    let seconds = Duration::from_secs(since.tv_sec.unsigned_abs());
+    SystemTime::now() - seconds - Duration::from_nanos(since.tv_nsec.unsigned_abs())
+}
+
+/// A process started after the file was written.
+fn is_later(started: Duration, written: SystemTime, booted: SystemTime) -> bool {
+    booted + started > written + SLACK
+}
+
+/// What it says, who may write it, and when that was done last.
 #[derive(Debug)]
 struct Written {
     pid: i32,
     owner: u32,
+    at: SystemTime,
 }
 
 impl Written {
@@ -43,6 +66,7 @@ impl Written {
         Ok(Self {
             pid: pid.ok_or_else(|| io::Error::other("has no process id"))?,
             owner: metadata.uid(),
+            at: metadata.modified()?,
         })
     }
 }
@@ -146,5 +170,31 @@ mod tests {
             let said = error.strip_prefix(&shown).expect(&error);
             assert!(!said.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_older_than_the_process_names_one_that_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pid");
+        let child = Sleeping::new();
+        std::fs::write(&path, child.pid().to_string()).unwrap();
+        named_by(&path).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let earlier = SystemTime::now() - Duration::from_secs(60);
+        file.set_modified(earlier).unwrap();
+        let error = named_by(&path).unwrap_err();
+        let reason = format!("is older than process {}", child.pid());
+        assert!(error.ends_with(&reason), "{error}");
+    }
+
+    #[test]
+    fn a_second_between_a_process_and_its_file_is_the_clocks() {
+        let booted = SystemTime::UNIX_EPOCH;
+        let later = |millis, written| {
+            let written = booted + Duration::from_millis(written);
+            is_later(Duration::from_millis(millis), written, booted)
+        };
+        assert!(!later(5_000, 9_000) && !later(5_000, 4_000));
+        assert!(later(5_000, 3_999));
     }
 }
