@@ -129,8 +129,8 @@ impl Shares {
     /// From here on they are ours. How they were found is on disk before anything is changed.
     pub fn take(&mut self, now: Nanos) -> Result<(), Error> {
         self.runner.look(now);
-        for (_, service) in each(&mut self.service, &mut self.others) {
-            service.look(&self.groups, now);
+        for (name, service) in each(&mut self.service, &mut self.others) {
+            service.look(&self.groups, self.remembered.found().get(name), now);
         }
         self.remember()?;
         if let Some(network) = &mut self.network {
@@ -189,7 +189,8 @@ impl Shares {
         self.runner.look(now);
         let mut gone = Vec::new();
         for (name, service) in each(&mut self.service, &mut self.others) {
-            if service.look(&self.groups, now) {
+            let remembered = self.remembered.found().get(name);
+            if service.look(&self.groups, remembered, now) {
                 gone.push(name.to_owned());
             }
         }

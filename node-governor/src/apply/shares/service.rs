@@ -64,16 +64,18 @@ impl Service {
         }
     }
 
-    /// Whether it is still there, and as it was written; finds it where it is not. True where the one that was
-    /// there is gone: another may have come in its place.
-    pub(super) fn look(&mut self, groups: &Groups, now: Nanos) -> bool {
+    /// Whether it is still there, and as it was written; finds it where it is not, as `remembered` where that is of the
+    /// same one: a run before has changed it since, and could not put it back. True where the one that was there is
+    /// gone: another may have come in its place.
+    pub(super) fn look(&mut self, groups: &Groups, remembered: Option<&Found>, now: Nanos) -> bool {
         let gone = self.there.take_if(|there| !there.group.is_there());
         if let Some(there) = &gone {
             warn!(members = ?there.group.members(), "the service is gone");
         }
         match &self.there {
             Some(_) => self.hold(now),
-            None => match self.open(groups) {
+            // One that was made anew under the name of one that is gone is not as that one was.
+            None => match self.open(groups, remembered.filter(|_| gone.is_none())) {
                 Ok(mut there) => {
                     if let Some(gone) = &gone {
                         there.succeeds(gone);
@@ -88,7 +90,7 @@ impl Service {
         gone.is_some()
     }
 
-    fn open(&mut self, groups: &Groups) -> io::Result<There> {
+    fn open(&mut self, groups: &Groups, remembered: Option<&Found>) -> io::Result<There> {
         let members = match &self.who {
             config::Service::Cgroup(path) => Members::Cgroup(path.clone()),
             config::Service::Pid(pid) => {
@@ -102,8 +104,12 @@ impl Service {
             config::Service::PidFile(path) => pid_file::process(path, groups)?,
         };
         let group = groups.existing(&members)?;
+        let found = match remembered.filter(|found| found.members == members) {
+            Some(found) => found.clone(),
+            None => group.found()?,
+        };
         Ok(There {
-            found: group.found()?,
+            found,
             group,
             cores: None,
             failed: None,
@@ -211,15 +217,44 @@ mod tests {
             .unwrap();
         let pid = child.id() as i32;
         let mut service = Service::new(config::Service::Pid(pid));
-        service.look(&groups, Nanos(0));
+        service.look(&groups, None, Nanos(0));
         assert!(service.is_there());
         service.there = None;
-        service.look(&groups, Nanos(1));
+        service.look(&groups, None, Nanos(1));
         assert!(service.is_there(), "the same one");
         service.there = None;
         service.first = Some(Members::Process { pid, started: 1 });
-        service.look(&groups, Nanos(2));
+        service.look(&groups, None, Nanos(2));
         assert!(!service.is_there());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_a_run_before_has_remembered_is_what_was_found() {
+        let groups = Groups::find(&Root::new("/")).unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let here = groups.process(pid).unwrap();
+        let found = groups.existing(&here).unwrap().found().unwrap();
+        let looks = |remembered: &Found| {
+            let mut service = Service::new(config::Service::Pid(pid));
+            service.look(&groups, Some(remembered), Nanos(0));
+            service.found().unwrap().clone()
+        };
+        let before = Found {
+            cores: "0-4095".to_owned(),
+            ..found.clone()
+        };
+        assert_eq!(looks(&before), before);
+        let of_another = Found {
+            members: Members::Process { pid, started: 1 },
+            ..before
+        };
+        assert_eq!(looks(&of_another), found);
         child.kill().unwrap();
         child.wait().unwrap();
     }
