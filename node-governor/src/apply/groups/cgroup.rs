@@ -16,6 +16,7 @@ use super::processes::Processes;
 use crate::cores::{Cores, Limit, Limits};
 
 const FREEZE_V2: &str = "cgroup.freeze";
+const TYPE_V2: &str = "cgroup.type";
 const STATE_V1: &str = "freezer.state";
 /// Whether it was told itself; the state is also that of one above.
 const OWN_V1: &str = "freezer.self_freezing";
@@ -268,6 +269,8 @@ fn gather(folder: &Folder, all: &mut Vec<Pid>) -> io::Result<()> {
     for below in folder.below()? {
         match gather(&below, all) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !below.is_there() => {}
+            // It does not say who is in it: those of its threads are in the list of one above.
+            Err(_) if below.line(TYPE_V2).is_ok_and(|kind| kind == "threaded") => {}
             gathered => gathered?,
         }
     }
@@ -289,6 +292,27 @@ fn check(path: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_with_threads_of_processes_above_it_does_not_hide_the_others() {
+        let root = tempfile::tempdir().unwrap();
+        let threads = root.path().join("a");
+        // A folder cannot be read as a file, nor such a cgroup's.
+        std::fs::create_dir_all(threads.join(DOOR)).unwrap();
+        std::fs::create_dir(root.path().join("b")).unwrap();
+        std::fs::write(root.path().join(DOOR), "12\n").unwrap();
+        std::fs::write(root.path().join("b").join(DOOR), "34\n").unwrap();
+        let all = || {
+            let mut all = Vec::new();
+            gather(&Folder::open(root.path().to_owned())?.unwrap(), &mut all)?;
+            Ok::<_, io::Error>(all.iter().map(|pid| pid.as_raw_nonzero().get()).collect())
+        };
+        std::fs::write(threads.join(TYPE_V2), "domain\n").unwrap();
+        let failed: io::Result<Vec<i32>> = all();
+        failed.unwrap_err();
+        std::fs::write(threads.join(TYPE_V2), "threaded\n").unwrap();
+        assert_eq!(all().unwrap(), [12, 34]);
+    }
 
     #[test]
     fn paths_stay_below_the_mount() {
