@@ -40,6 +40,8 @@ pub struct Seen {
     pub cpu: Option<f64>,
     /// The service's 95th percentile of late, where something measures it.
     pub p95: Option<Duration>,
+    /// When that was measured.
+    pub p95_at: Nanos,
     /// That it was taken from; 0 where it is not known. With a latency that somebody else works out it is always 1.
     pub requests: u64,
     /// Who measures it says that there were no requests of late: as good as a short latency.

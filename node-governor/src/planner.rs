@@ -79,6 +79,7 @@ impl Planner {
                 now: sensed.now,
                 cpu: sensed.service_cpu,
                 p95: tail.map(|tail| tail.latency),
+                p95_at: tail.map_or(Nanos::default(), |tail| tail.at),
                 requests: tail.map_or(0, |tail| tail.requests),
                 quiet: sensed.is_quiet(STALE),
                 others: sensed.fresh_others(STALE),

@@ -102,10 +102,10 @@ fn tail(
         return tail::tail(written, 0.99, scope);
     };
     let tail = tail::tail(written, QUANTILE, scope)?;
+    division.measures(&tail);
     if tail.source == TailSource::Calls {
         return Ok(tail);
     }
-    division.measured();
     fresh(&tail, written, policy, scope)?;
     Ok(tail)
 }

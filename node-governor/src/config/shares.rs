@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use weir_settings::Error;
 
-use super::{Tail, Trust};
+use super::{Tail, TailSource, Trust};
 use crate::apply::resctrl::Part;
 use crate::cores::blocks::{self, Blocks};
 use crate::cores::heracles::{self, Heracles};
@@ -213,11 +213,14 @@ impl Division {
         }
     }
 
-    /// Somebody measures the latency.
-    pub(super) fn measured(&mut self) {
+    /// How the latency is measured, and whether anybody else does that.
+    pub(super) fn measures(&mut self, tail: &Tail) {
+        let measured = tail.source != TailSource::Calls;
         match self {
-            Self::LatencySlack(params) => params.measured = true,
-            Self::Heracles(params) => params.measured = true,
+            Self::LatencySlack(params) => {
+                (params.measured, params.window) = (measured, tail.window);
+            }
+            Self::Heracles(params) => params.measured = measured,
             Self::Parties(_) | Self::HipsterCo(_) | Self::StaticPlan(_) | Self::Blocks(_) => {}
         }
     }

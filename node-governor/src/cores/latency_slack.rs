@@ -37,8 +37,12 @@ pub struct Params {
     pub tight: f64,
     /// More slack than this: less for the service. PARTIES has 20 %.
     pub loose: f64,
-    /// After a change, latency tells nothing for so long. PARTIES looks every 500 ms.
+    /// After a change, latency tells nothing for so long: what was measured before then is not acted on. PARTIES looks
+    /// every 500 ms.
     pub settle: Duration,
+    /// The latency is of the requests of so long a time. Until so much after a change it is of older ones, too: they
+    /// cannot show that a core more did not help, or that one less is enough. Nothing: it is of those of the moment.
+    pub window: Duration,
     /// Over so long must use have been low before the service loses a core. Of our own choice: more than one tick of
     /// 50 ms, so that a single quiet one costs nothing, and no more than two; a tick that is longer is enough alone.
     pub calm: Duration,
@@ -64,6 +68,7 @@ impl Default for Params {
             tight: 0.05,
             loose: 0.2,
             settle: Duration::from_millis(500),
+            window: Duration::from_secs(10),
             calm: Duration::from_millis(75),
             trend: 0.3,
             frequency_steps: 0,
@@ -226,7 +231,7 @@ impl LatencySlack {
             return self.give_all(now, Reason::Refused);
         }
         let slack = seen.p95.map(|p95| self.slack(p95));
-        let settled = now.since(self.changed) >= self.params.settle;
+        let settled = seen.p95_at.since(self.changed) >= self.params.settle;
         // Whether less is enough is for the latency to tell, but where the cores are full.
         let tries_less = self.trial.is_some_and(|trial| trial.what == Move::Less);
         let limit = match seen.p95 {
@@ -271,7 +276,8 @@ impl LatencySlack {
         let now = seen.now;
         let steady = self.is_steady(now);
         let tight = slack < self.params.tight * if steady { STEADY_TIGHT } else { 1.0 };
-        let helped = self.judge(seen.p95, tight, steady);
+        let whole = seen.p95_at.since(self.changed) >= self.params.window;
+        let helped = self.judge(seen.p95, tight, steady, whole);
         if !helped {
             self.helpless_until = now.after(self.params.settle * 20);
             self.shrink(now, None);
@@ -286,6 +292,9 @@ impl LatencySlack {
             } else {
                 Reason::Same
             };
+        }
+        if !whole {
+            return Reason::Same;
         }
         if steady {
             self.learned.was_enough(self.given, self.smooth, slack);
@@ -302,11 +311,22 @@ impl LatencySlack {
         self.calm_down(seen, Reason::Calm)
     }
 
-    /// Whether the last change may stay as it is.
-    fn judge(&mut self, p95: Option<Duration>, tight: bool, steady: bool) -> bool {
-        let Some(trial) = self.trial.take() else {
+    /// Whether the last change may stay as it is. While the latency is not `whole`, as [`Params::window`] has it, only
+    /// what speaks against the older requests counts; the rest is judged later.
+    fn judge(&mut self, p95: Option<Duration>, tight: bool, steady: bool, whole: bool) -> bool {
+        let Some(trial) = self.trial else {
             return true;
         };
+        let better = |before: Duration| p95.is_some_and(|p95| p95 < before.mul_f64(0.95));
+        let helped = !tight || trial.p95.is_none_or(better);
+        let tells = match trial.what {
+            Move::Less => tight,
+            Move::More => helped,
+        };
+        if !whole && !tells {
+            return true;
+        }
+        self.trial = None;
         match trial.what {
             Move::Less => {
                 // What is tight now goes back in the next lines of `by_latency`.
@@ -316,8 +336,6 @@ impl LatencySlack {
                 true
             }
             Move::More => {
-                let better = |before: Duration| p95.is_some_and(|p95| p95 < before.mul_f64(0.95));
-                let helped = !tight || trial.p95.is_none_or(better);
                 if helped && trial.steady && trial.given < self.given {
                     self.learned.was_tight(trial.given, trial.cpu);
                 }
@@ -353,20 +371,22 @@ impl LatencySlack {
 
     /// Cores first, then frequency.
     fn grow(&mut self, now: Nanos, reason: Reason, p95: Option<Duration>) -> Reason {
-        if let Some(trial) = self.trial.take().filter(|trial| trial.what == Move::Less) {
+        if let Some(trial) = self.trial.take_if(|trial| trial.what == Move::Less) {
             // Later it is a step of the load, which tells nothing of what was tried.
             if self.ticks <= 2 {
                 self.learned.tried_less(trial.given, trial.cpu, false);
             }
         }
         let by_latency = reason == Reason::Tight;
-        self.trial = by_latency.then_some(Trial {
+        let trial = Trial {
             what: Move::More,
             p95,
             cpu: self.smooth,
             given: self.given,
             steady: self.is_steady(now),
-        });
+        };
+        // A step more before the last was judged is part of that trial.
+        self.trial = by_latency.then(|| self.trial.unwrap_or(trial));
         if self.given < self.params.elastic.len() {
             self.given += 1;
         } else {

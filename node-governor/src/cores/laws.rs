@@ -291,6 +291,7 @@ proptest! {
                     now: Nanos(now),
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
+                    p95_at: Nanos(now),
                     others: vec![other.map(Duration::from_micros); 2],
                     resources: read(now, *other),
                     pressed: *pressed,

@@ -91,7 +91,11 @@ impl Way {
                 let policy = blocks::Blocks::new(params, &machine, &jobs);
                 Policy::Blocks(policy.expect("the defaults are document 004's"))
             }
-            Self::SlowSlack | Self::Slack => slack(latency_slack::Params::default()),
+            Self::SlowSlack | Self::Slack => slack(latency_slack::Params {
+                // The model's latency is that of the moment.
+                window: Duration::ZERO,
+                ..latency_slack::Params::default()
+            }),
             Self::Parties => {
                 let params = parties::Params::default();
                 let policy = parties::Parties::new(params, &machine, &jobs);
@@ -390,6 +394,7 @@ impl<'a> Run<'a> {
             now: Nanos((now * 1e9) as u64),
             cpu: Some(cpu),
             p95,
+            p95_at: Nanos((now * 1e9) as u64),
             requests: self.window.requests(),
             jobs: self.batch.states(),
             jobs_cpu: Some(jobs_cpu),

@@ -131,6 +131,7 @@ impl Reading<'_> {
             tight: self.share(&written.tight, "tight", default.tight)?,
             loose: self.share(&written.loose, "loose", default.loose)?,
             settle: self.duration(&written.settle, "settle", default.settle)?,
+            window: default.window,
             calm: self.duration(&written.calm, "calm", default.calm)?,
             trend: self.number(&written.trend, "trend", default.trend)?,
             frequency_steps: self.step_count(

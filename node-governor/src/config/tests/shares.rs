@@ -46,15 +46,17 @@ fn latency_slack_knows_whether_latency_is_measured_and_wants_it_often() {
         let Division::LatencySlack(params) = shares(&slack(tail)).division else {
             panic!("another policy");
         };
-        params.measured
+        (params.measured, params.window)
     };
     let page = |every: &str| {
         format!(
             "tail: {{ source: prometheus, url: 'http://127.0.0.1:9/', metric: m, every: {every} }}\n"
         )
     };
-    assert!(!measured(""));
-    assert!(measured(&page("1s")));
+    let (own, page_of_seven) = ("tail: { window: 3s }\n", page("1s, window: 7s"));
+    assert_eq!(measured(""), (false, Duration::from_secs(10)));
+    assert_eq!(measured(own), (false, Duration::from_secs(3)));
+    assert_eq!(measured(&page_of_seven), (true, Duration::from_secs(7)));
     refused([(
         slack(&page("1100ms")),
         "g.yaml:3: tail.every: at most 1s with latency_slack",

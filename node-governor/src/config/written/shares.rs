@@ -74,7 +74,8 @@ section! {
         tight: Option<Text>,
         /// More slack than this: less for the service
         loose: Option<Text>,
-        /// After a change the latency says nothing for so long
+        /// After a change the latency says nothing for so long. That a core less is enough, or one more did not help,
+        /// it says after `tail.window`
         settle: Option<Text>,
         /// Use must have been low for so long before a core is taken
         calm: Option<Text>,

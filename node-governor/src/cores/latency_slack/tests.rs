@@ -26,9 +26,15 @@ struct Play {
 }
 
 impl Play {
+    /// The latency is that of the tick.
     fn new(params: Params) -> Self {
+        Self::with_window(params, Duration::ZERO)
+    }
+
+    fn with_window(params: Params, window: Duration) -> Self {
         let machine: Cores = (0..8).collect();
         let jobs = [job(2), job(4)];
+        let params = Params { window, ..params };
         let policy = LatencySlack::new(params, &machine, &jobs).unwrap();
         Self {
             policy,
@@ -45,6 +51,7 @@ impl Play {
             now: Nanos(self.ms * 1_000_000),
             cpu,
             p95: p95_us.map(Duration::from_micros),
+            p95_at: Nanos(self.ms * 1_000_000),
             jobs: self.jobs.clone(),
             ..Seen::default()
         });
@@ -164,6 +171,93 @@ fn what_did_not_help_is_taken_back_and_not_tried_again_for_a_while() {
     let reasons = play.play(100, |_| (0.3, 2000));
     assert_eq!(reasons, [Reason::Tight, Reason::Reverted]);
     assert_eq!(play.cores, 1);
+}
+
+/// A service whose latency is measured once a second, of the requests of ten.
+struct Window {
+    play: Play,
+    measured: Option<(Nanos, u64)>,
+    /// Of each tick.
+    latencies: Vec<u64>,
+}
+
+impl Window {
+    fn new(elastic: Cores) -> Self {
+        let params = Params {
+            elastic,
+            batch: [6, 7].into(),
+            measured: true,
+            ..Params::default()
+        };
+        Self {
+            play: Play::with_window(params, Duration::from_secs(10)),
+            measured: None,
+            latencies: Vec::new(),
+        }
+    }
+
+    /// For so many ticks, with a latency that follows from the cores; what changed, and in which tick.
+    fn play(&mut self, ticks: u64, latency: impl Fn(usize) -> u64) -> Vec<(u64, Reason)> {
+        let mut reasons = Vec::new();
+        for tick in 0..ticks {
+            let play = &mut self.play;
+            play.ms += TICK_MS;
+            let now = Nanos(play.ms * 1_000_000);
+            self.latencies.push(latency(play.cores));
+            if play.ms.is_multiple_of(1000) || self.measured.is_none() {
+                let late = self.latencies.len().saturating_sub(200);
+                let mut window = self.latencies[late..].to_vec();
+                window.sort_unstable();
+                self.measured = Some((now, window[(window.len() - 1) * 95 / 100]));
+            }
+            let (at, p95) = self.measured.unwrap();
+            let plan = play.policy.plan(&Seen {
+                now,
+                cpu: Some(0.3),
+                p95: Some(Duration::from_micros(p95)),
+                p95_at: at,
+                jobs: play.jobs.clone(),
+                ..Seen::default()
+            });
+            play.cores = plan.service.len();
+            if plan.reason != Reason::Same {
+                reasons.push((tick, plan.reason));
+            }
+        }
+        reasons
+    }
+}
+
+#[test]
+fn a_core_that_helped_is_kept_though_the_latency_is_of_older_requests_for_a_while() {
+    let mut service = Window::new([1].into());
+    service.play(600, |_| 400);
+    assert_eq!(service.play.cores, 1);
+    let reasons = service.play(600, |cores| if cores == 1 { 2000 } else { 1300 });
+    let reasons: Vec<_> = reasons.iter().map(|(_, reason)| *reason).collect();
+    assert_eq!(reasons, [Reason::Tight]);
+    assert_eq!(service.play.cores, 2);
+}
+
+#[test]
+fn a_core_more_comes_with_each_measurement_while_a_service_is_late_and_none_goes_before_its_window()
+{
+    let mut service = Window::new((1..5).collect());
+    service.play(4 * 600, |_| 400);
+    assert_eq!(service.play.cores, 1);
+    let late = service.play(120, |cores| if cores < 5 { 9000 } else { 400 });
+    assert!(
+        late.iter().all(|(_, reason)| *reason == Reason::Tight),
+        "{late:?}"
+    );
+    assert_eq!(service.play.cores, 5);
+    let spared = service.play(1200, |_| 400);
+    assert!(
+        spared.iter().all(|(_, reason)| *reason == Reason::Loose),
+        "{spared:?}"
+    );
+    let apart = spared.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 200);
+    assert!(spared.len() > 1 && apart, "{spared:?}");
 }
 
 #[test]
