@@ -39,6 +39,8 @@ pub struct Book {
     pub events: Counts,
     /// What the service's latency was last.
     pub tail: Option<Tail>,
+    /// A stream to weir-control is open; none where it is not configured.
+    pub mesh_connected: Option<bool>,
     /// Each for itself.
     pub zones: Vec<ZoneBook>,
     /// By class.

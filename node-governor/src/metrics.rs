@@ -257,6 +257,12 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         "tail_seconds",
         "The service's latency as it is measured; none while nothing is",
         book.tail.map(|tail| tail.latency.as_secs_f64()),
+    )?;
+    family.gauge(
+        "mesh_connected",
+        "1 while the stream to weir-control is open, 0 else; none where `mesh` is not configured",
+        book.mesh_connected
+            .map(|connected| f64::from(u8::from(connected))),
     )
 }
 
@@ -291,6 +297,7 @@ mod tests {
             cores: vec![core],
             zones: vec![zone("package-1", 2.5), zone("core", 1.0)],
             ticked: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)),
+            mesh_connected: Some(false),
             ..Book::default()
         };
         let mut page = String::new();
@@ -304,6 +311,7 @@ mod tests {
             "weir_governor_lies_total{kind=\"future\"} 0.0",
             "weir_governor_ticks_total 0.0",
             "weir_governor_last_tick_timestamp_seconds 1.5",
+            "weir_governor_mesh_connected 0.0",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }

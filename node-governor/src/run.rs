@@ -144,6 +144,7 @@ impl Governor {
         let sense = Sense::open(&config, root, &node)?;
         let book = Shared::new(Book {
             shares: shown,
+            mesh_connected: config.mesh.as_ref().map(|_| false),
             energy: EnergyBook {
                 classes: config.energy.classes,
                 source: packages(&zones).map_or(Source::Model, |_| Source::Rapl),
@@ -324,6 +325,9 @@ impl Governor {
             self.sense.counts(),
         );
         book.late += u64::from(late);
+        if let Some(connected) = &mut book.mesh_connected {
+            *connected = self.link.is_connected();
+        }
         book.ticked = Some(SystemTime::now());
         book.used(&self.zones);
         let (Some(divided), Some(plan), Some(shown)) =

@@ -62,6 +62,7 @@ fn full() -> Book {
             requests: 0,
             at: Nanos::default(),
         }),
+        mesh_connected: Some(true),
         shares: Some(SharesBook {
             cpu: Some(0.0),
             resources: Resources {
@@ -105,7 +106,7 @@ fn reference_of_metrics_is_of_this_code() {
     }
     let head = weir_reference::head("Metrics of weir-governor", "its registry");
     let notes = "
-Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_memory_bandwidth_…`, `weir_governor_mesh_…`, `weir_governor_network_…`, `weir_governor_peer_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
+Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_memory_bandwidth_…`, `weir_governor_mesh_…`, `weir_governor_network_…`, `weir_governor_peer_…` and `weir_governor_service_…` are there where cores are divided, `weir_governor_mesh_connected` where `mesh` is configured; a family without series is absent.
 ";
     let page = head + notes + &weir_reference::metrics(&page);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -55,7 +55,12 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
     let mut backoff = Backoff::default();
     loop {
         let channel = endpoint.connect();
-        let trouble = talk(channel, &mesh, &link, || said.answered(&mesh)).await;
+        let answered = || {
+            said.answered(&mesh);
+            link.set_connected(true);
+        };
+        let trouble = talk(channel, &mesh, &link, answered).await;
+        link.set_connected(false);
         let connected = said.ended(&mesh, &trouble);
         if connected {
             backoff = Backoff::default();

@@ -2,7 +2,7 @@
 //! Both directions, shared with the loop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sensed::{Nanos, Row};
@@ -22,6 +22,7 @@ struct Shared {
     figures: AtomicU64,
     /// 0: not reported yet.
     capacity: AtomicU32,
+    connected: AtomicBool,
 }
 
 const REFUSES: u64 = 1 << 63;
@@ -39,6 +40,15 @@ impl Link {
             refuses: figures & REFUSES != 0,
             delay: (figures & HAS_DELAY != 0).then(|| Duration::from_micros(figures & DELAY)),
         })
+    }
+
+    /// Whether weir-control has answered, on a stream that has not ended since.
+    pub fn is_connected(&self) -> bool {
+        self.0.connected.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_connected(&self, connected: bool) {
+        self.0.connected.store(connected, Ordering::Relaxed);
     }
 
     /// What the service has: cores, each times its speed beside its highest, in thousandths. weir-control is

@@ -263,8 +263,18 @@ fn weir_control_is_asked_from_the_first_capacity_on() {
 async fn a_weir_control_that_comes_back_is_found_again() {
     let mut control = Control::start().await;
     let governor = Governor::start(control.mesh(), 1500);
+    let is_connected = async |connected: bool| {
+        until("the end or the beginning of a stream", async || {
+            let is_so = governor.link.is_connected() == connected;
+            is_so.then_some(()).ok_or("not yet")
+        })
+        .await;
+    };
+    assert!(!governor.link.is_connected());
     governor.until("a row", |_| true).await;
+    is_connected(true).await;
     control.running = None;
+    is_connected(false).await;
     until("that nobody listens", async || {
         let connected = tokio::net::TcpStream::connect(control.xds).await;
         connected.err().ok_or("a listener")
@@ -275,6 +285,7 @@ async fn a_weir_control_that_comes_back_is_found_again() {
     governor
         .until("a newer row", |row| Some(*row) != last)
         .await;
+    is_connected(true).await;
     control.until_capacity(1500).await;
 }
 
