@@ -77,7 +77,7 @@ pub struct Runner {
 struct Shared {
     batch: Batch,
     groups: Groups,
-    /// Never the service's.
+    /// Where jobs go when nobody governs.
     alone: Cores,
     /// Of the kernel.
     boot: String,

@@ -51,7 +51,7 @@ pub struct Command {
 /// What becomes of jobs that run when the governor is told to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnStop {
-    /// They go on, thawed, on cores that are never the service's; the next governor takes them up.
+    /// They go on, thawed, on [`jobs_alone`](crate::config::Shares::jobs_alone); the next governor takes them up.
     #[default]
     Keep,
     /// They are thawed, told to end, and killed when they have not after the grace.

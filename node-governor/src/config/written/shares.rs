@@ -303,8 +303,9 @@ section! {
         cgroup: Option<Text>,
         /// Output of each job, `NAME.log`, and `timeline.jsonl`
         logs: Option<Text>,
-        /// `keep`: jobs go on, on cores that are never the service's, and the next governor takes them up; `end`:
-        /// they are told to end
+        /// `keep`: jobs go on, on the cores that the policy never gives to the service, or, where it has none of those
+        /// (`batch: none`, `large: none`, `heracles`), on those that the service may lose, and the next governor takes
+        /// them up; `end`: they are told to end
         on_stop: Option<Text>,
         /// Jobs that have not ended after that are killed
         grace: Option<Text>,

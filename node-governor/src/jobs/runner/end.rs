@@ -17,10 +17,10 @@ const STEP: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Runner {
-    /// As `batch.on_stop` says. `keep`: every job is thawed and put on cores that are never the service's. `end`:
-    /// that, and its processes are told to end, and killed after the grace; returns when their keepers have said
-    /// how they ended, which is how they stay until they are forgotten. Cgroups of somebody else's are put back as
-    /// found, whatever it says. True if all that was done; what was not is told in the log.
+    /// As `batch.on_stop` says. `keep`: every job is thawed and put on [`jobs_alone`](crate::config::Shares::jobs_alone).
+    /// `end`: that, and its processes are told to end, and killed after the grace; returns when their keepers have
+    /// said how they ended, which is how they stay until they are forgotten. Cgroups of somebody else's are put back
+    /// as found, whatever it says. True if all that was done; what was not is told in the log.
     pub fn end(&mut self) -> bool {
         self.stop(self.shared.batch.on_stop)
     }
