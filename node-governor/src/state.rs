@@ -208,7 +208,7 @@ impl<T: Serialize> Remembered<T> {
     }
 }
 
-/// Its content is written to the kernel's files: nobody else may have put it there.
+/// Its content is written to the kernel's files, or it is written to as root: nobody else may put anything there.
 pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
     let there = std::fs::symlink_metadata(folder)?;
     let own = rustix::process::geteuid().as_raw();
@@ -217,7 +217,7 @@ pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
     } else if ![0, own].contains(&there.uid()) {
         "belongs to another user"
     } else if there.mode() & 0o022 != 0 {
-        "others may write there; chmod go-w, or name another state_directory"
+        "others may write there; chmod go-w, or name another directory"
     } else {
         return Ok(());
     };

@@ -33,6 +33,7 @@ use crate::apply::groups::{Found, Groups, Members};
 use crate::cores::{Act, Cores, JobPlan, Limit};
 use crate::root::{Root, line};
 use crate::sensed::Nanos;
+use crate::state::only_ours;
 use job::Job;
 
 /// Why the jobs are not run.
@@ -99,6 +100,7 @@ impl Shared {
     fn make(&mut self) -> Result<(), Error> {
         let logs = &self.batch.logs;
         let made = DirBuilder::new().recursive(true).mode(0o755).create(logs);
+        let made = made.and_then(|()| only_ours(logs));
         made.map_err(FileError::of(logs))?;
         let cgroup = Path::new(&self.batch.cgroup);
         let made = self.groups.make(&self.batch.cgroup);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file, and its thread.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -12,6 +12,7 @@ use tracing::warn;
 
 use super::{FILE, OLD_FILE};
 use crate::regular;
+use crate::state::only_ours;
 
 /// For the thread. With its line feed.
 #[derive(Debug)]
@@ -50,7 +51,11 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn open(folder: &Path, limit: u64) -> io::Result<Writer> {
-        fs::create_dir_all(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)?;
+        only_ours(folder)?;
         let mut writer = Writer {
             folder: folder.to_owned(),
             file: None,

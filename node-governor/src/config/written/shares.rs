@@ -301,7 +301,8 @@ section! {
         /// Above the cgroups of jobs that the governor starts. No cgroup of the service, of `batch` and of a job is
         /// in another
         cgroup: Option<Text>,
-        /// Output of each job, `NAME.log`, and `timeline.jsonl`
+        /// Output of each job, `NAME.log`, and `timeline.jsonl`. A folder of the governor's user or root's, no link, that
+        /// nobody else may write to
         logs: Option<Text>,
         /// `keep`: jobs go on, on the cores that the policy never gives to the service, or, where it has none of those
         /// (`batch: none`, `large: none`, `heracles`), on those that the service may lose, and the next governor takes

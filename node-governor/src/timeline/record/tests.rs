@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::super::{FILE, OLD_FILE};
 use super::*;
@@ -230,6 +231,24 @@ fn a_file_that_cannot_be_turned_over_grows_no_further() {
     (10_000..11_010).for_each(&mut record);
     assert!(folder.path().join(OLD_FILE).is_file(), "it is tried again");
     assert!(lines(folder.path(), FILE)[0].start.is_some());
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    drop(Recorder::open(&logs).unwrap());
+    fs::set_permissions(&logs, fs::Permissions::from_mode(0o1777)).unwrap();
+    let refused = |folder: &Path| Recorder::open(folder).unwrap_err().to_string();
+    assert!(refused(&logs).contains("others may write there"));
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("logs", &link).unwrap();
+    assert_eq!(refused(&link), "not a directory");
+    fs::set_permissions(&logs, fs::Permissions::from_mode(0o755)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&logs, Some(12345), None).unwrap();
+        assert_eq!(refused(&logs), "belongs to another user");
+    }
 }
 
 #[test]
