@@ -48,32 +48,54 @@ pub struct Claimant {
 }
 
 /// Decides who has room: what is kept takes `room` bytes at most, and nothing is taken back that would fill it, nor
-/// before what is used more. What is too large for any room keeps nobody else waiting. Where nothing has changed since the last time, nothing changes.
+/// before what is used more. What is used less than half as much makes room for it. What is too large for any room keeps
+/// nobody else waiting. Where nothing has changed since the last time, nothing changes.
 pub fn fit(claimants: &mut [Claimant], room: usize) {
-    let taken = |claimants: &[Claimant]| {
-        let kept = claimants.iter().filter(|claimant| claimant.kept);
-        kept.fold(0, |sum: usize, kept| sum.saturating_add(kept.bytes))
-    };
-    while taken(claimants) > room {
-        // What takes nothing makes no room.
-        let kept = claimants.iter_mut();
-        let kept = kept.filter(|claimant| claimant.kept && claimant.bytes > 0);
-        let least = kept.min_by_key(|claimant| (claimant.usage, usize::MAX - claimant.bytes));
-        let Some(least) = least else { return };
-        least.kept = false;
-    }
-    let mut filled = taken(claimants);
+    while taken(claimants) > room && drop_least(claimants, u64::MAX) {}
     let most = room / BACK_BELOW.1 * BACK_BELOW.0;
-    let mut dropped: Vec<&mut Claimant> = claimants.iter_mut().filter(|one| !one.kept).collect();
-    dropped.sort_unstable_by_key(|claimant| (u64::MAX - claimant.usage, claimant.bytes));
-    for claimant in dropped {
-        let with_it = filled.saturating_add(claimant.bytes);
-        match with_it <= most {
-            true => (claimant.kept, filled) = (true, with_it),
-            false if claimant.bytes > most => {}
-            false => return,
-        }
+    // What was dropped for another may fit beside it.
+    while take_back(claimants, most) {}
+}
+
+fn taken(claimants: &[Claimant]) -> usize {
+    let kept = claimants.iter().filter(|claimant| claimant.kept);
+    kept.fold(0, |sum, kept| sum.saturating_add(kept.bytes))
+}
+
+/// Drops what is used least, if it is used so little.
+fn drop_least(claimants: &mut [Claimant], most: u64) -> bool {
+    // What takes nothing makes no room.
+    let kept = claimants.iter_mut();
+    let kept = kept.filter(|one| one.kept && one.bytes > 0 && one.usage <= most);
+    let least = kept.min_by_key(|claimant| (claimant.usage, usize::MAX - claimant.bytes));
+    let Some(least) = least else { return false };
+    least.kept = false;
+    true
+}
+
+/// Takes back the most used of what was dropped, if there is room or others make it.
+fn take_back(claimants: &mut [Claimant], most: usize) -> bool {
+    let dropped = claimants.iter().enumerate();
+    let dropped = dropped.filter(|(_, one)| !one.kept && one.bytes <= most);
+    let next = dropped.min_by_key(|(_, one)| (u64::MAX - one.usage, one.bytes));
+    let Some((place, &Claimant { bytes, usage, .. })) = next else {
+        return false;
+    };
+    // Who makes room has less than half the use, so that two that are alike do not change places.
+    let less = (usage / 2).checked_sub(1);
+    let stay = claimants.iter().filter(|one| one.kept);
+    let stay = stay.filter(|one| less.is_none_or(|less| one.usage > less));
+    let stay = stay.fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
+    if stay.saturating_add(bytes) > most {
+        return false;
     }
+    let room = most - bytes;
+    while taken(claimants) > room && less.is_some_and(|less| drop_least(claimants, less)) {}
+    let Some(back) = claimants.get_mut(place) else {
+        return false;
+    };
+    back.kept = true;
+    true
 }
 
 #[cfg(test)]
@@ -105,10 +127,31 @@ mod tests {
             }
             let back = pairs().any(|(before, after)| !before.kept && after.kept);
             prop_assert!(!back || taken <= room * 4 / 5, "{taken} of {room}");
+            let fits = after.iter().filter(|one| !one.kept && one.bytes <= room / 5 * 4);
+            if let Some(next) = fits.max_by_key(|one| one.usage) {
+                let as_used = after.iter().filter(|one| one.kept && one.usage * 2 + 2 > next.usage);
+                let bytes: usize = as_used.map(|one| one.bytes).sum();
+                prop_assert!(bytes + next.bytes > room / 5 * 4, "others could make room");
+            }
             let mut again = after.clone();
             fit(&mut again, room);
             prop_assert_eq!(again, after);
         }
+    }
+
+    #[test]
+    fn what_is_used_no_longer_makes_room_for_what_is() {
+        let of = |usage, kept| Claimant {
+            bytes: 60,
+            usage,
+            kept,
+        };
+        let mut both = [of(0, true), of(600, false)];
+        fit(&mut both, 100);
+        assert_eq!(both.map(|one| one.kept), [false, true]);
+        let mut alike = [of(301, true), of(600, false)];
+        fit(&mut alike, 100);
+        assert_eq!(alike.map(|one| one.kept), [true, false]);
     }
 
     #[test]

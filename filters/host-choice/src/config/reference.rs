@@ -107,7 +107,7 @@ fn fields() -> Vec<Field> {
         field(
             "cache_limit",
             json!("9999GiB"),
-            "Bytes of decoded cache contents in one VM: 12 a key and 4 a holder, 8 a key more where costs are known, and 8 for each host of a shard. Beyond it the contents of the least used clusters (half-life 5 min) are left out, and choices for them go on without; they come back when with them 80 % are filled at most. Shared data takes four times as much, for VMs that serve different clusters; a shard beyond that is answered with a NACK. Tables of hosts are always taken",
+            "Bytes of decoded cache contents in one VM: 12 a key and 4 a holder, 8 a key more where costs are known, and 8 for each host of a shard. Beyond it the contents of the least used clusters (half-life 5 min) are left out, and choices for them go on without; they come back when with them 80 % are filled at most, or others with less than half as many requests can make room. Shared data takes four times as much, for VMs that serve different clusters; a shard beyond that is answered with a NACK. Tables of hosts are always taken",
         ),
     ]
 }

@@ -39,7 +39,7 @@ pub(super) struct ClusterState {
     /// There is no room for its cache contents.
     pub(super) left_out: bool,
     /// How much it was used, as of `counted` requests.
-    usage: Usage,
+    pub(super) usage: Usage,
     counted: u64,
     /// By kind and name, when the resource that was taken was written.
     seen: BTreeMap<(Kind, String), u64>,
@@ -138,12 +138,11 @@ impl ClusterState {
         });
     }
 
-    /// Requests lately.
-    pub(super) fn usage(&mut self, now: Duration) -> u64 {
+    /// Counts the requests since the last time.
+    pub(super) fn count_usage(&mut self, now: Duration) {
         let counted = self.counters.requests();
         self.usage.add(counted.saturating_sub(self.counted), now);
         self.counted = counted;
-        self.usage.lately(now)
     }
 
     pub(super) fn rest(&mut self) {

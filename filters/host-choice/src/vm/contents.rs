@@ -16,6 +16,9 @@ use crate::index::Index;
 impl<H: Host> Vm<H> {
     /// Leaves out what there is no room for, and takes back what there is room for again.
     pub(super) fn fit_contents(&mut self, index: &Index, now: Duration) {
+        // Counted while there is room, too: else all since the VM began would be of the moment when there is none.
+        let states = self.clusters.iter_mut();
+        states.for_each(|(_, state)| state.count_usage(now));
         let left_out = self.clusters.iter().any(|(_, state)| state.left_out);
         // Most often there is room for everything, and nothing to weigh.
         if index.contents_bytes() <= self.cache_limit && !left_out {
@@ -30,7 +33,7 @@ impl<H: Host> Vm<H> {
         }
         let claimant = |(name, state): (&Rc<str>, &mut super::ClusterState)| Claimant {
             bytes: bytes.get(&**name).copied().unwrap_or(0),
-            usage: state.usage(now),
+            usage: state.usage.lately(now),
             kept: !state.left_out,
         };
         let mut claimants: Vec<_> = self.clusters.iter_mut().map(claimant).collect();
