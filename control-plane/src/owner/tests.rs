@@ -1165,9 +1165,7 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
         &format!("clusters: {{ {one}, d: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
     );
     let start = Instant::now();
-    let metrics = Metrics::default();
-    let mut registry = prometheus_client::registry::Registry::default();
-    metrics.register(&mut registry);
+    let (metrics, registry) = registered();
     let mut owner = Owner::new(&config, 7, metrics, start);
     let value = |name: &str, cluster: &str| {
         let series = format!("{name}{{cluster=\"{cluster}\"}} ");
@@ -1192,6 +1190,13 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     assert_eq!([value(built, "d"), value(missing, "d")], [None, None]);
 }
 
+fn registered() -> (Metrics, prometheus_client::registry::Registry) {
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    (metrics, registry)
+}
+
 /// What `/metrics` says.
 fn page_of(registry: &prometheus_client::registry::Registry) -> String {
     let mut page = String::new();
@@ -1206,9 +1211,7 @@ fn a_cluster_that_is_gone_leaves_no_series() {
     let (both, one) = ([cluster("c"), cluster("d")].join(", "), cluster("d"));
     let config = configured(&folder, &format!("clusters: {{ {both} }}\n"));
     let start = Instant::now();
-    let metrics = Metrics::default();
-    let mut registry = prometheus_client::registry::Registry::default();
-    metrics.register(&mut registry);
+    let (metrics, registry) = registered();
     let mut owner = Owner::new(&config, 7, metrics.clone(), start);
     owner.publish(start);
     owner.fold(report(1, None, None), start);
@@ -1233,9 +1236,7 @@ fn hosts_of_which_nobody_is_asked_for_figures_are_not_stale() {
     let text = format!("clusters: {{ c: {{ {hosts} }}, d: {{ {hosts}, scrape: {{}} }} }}\n");
     let config = configured(&folder, &text);
     let start = Instant::now();
-    let metrics = Metrics::default();
-    let mut registry = prometheus_client::registry::Registry::default();
-    metrics.register(&mut registry);
+    let (metrics, registry) = registered();
     let mut owner = Owner::new(&config, 7, metrics, start);
     owner.publish(start + Duration::from_secs(60));
     let page = page_of(&registry);
@@ -1249,9 +1250,7 @@ fn who_leads_no_longer_shows_no_gauges_of_then() {
     let text = "clusters: { c: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
     let config = configured(&folder, text);
     let start = Instant::now();
-    let metrics = Metrics::default();
-    let mut registry = prometheus_client::registry::Registry::default();
-    metrics.register(&mut registry);
+    let (metrics, registry) = registered();
     let mut owner = Owner::new(&config, 7, metrics, start).of_several();
     owner.take_role(Role::Leading { index: 4 }, start);
     owner.publish(start + Duration::from_secs(5));

@@ -83,19 +83,27 @@ fn offered(kind: Kind, name: &str, meta: Meta) -> DeltaDiscoveryResponse {
     }
 }
 
-#[test]
-fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fresh() {
-    let drawn = |index| Meta {
+/// What a leader builds who took the lock as so many did before.
+fn drawn(index: u64) -> Meta {
+    Meta {
         epoch: Meta::draw_epoch(index, 7),
         version: 3,
-    };
-    let table = Says {
+    }
+}
+
+/// Of a table that is stale after five seconds.
+fn table() -> Says {
+    Says {
         stale_after: Duration::from_secs(5),
         ..Says::default()
-    };
+    }
+}
+
+#[test]
+fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fresh() {
     let written = Duration::from_secs(100);
     let mut index = Index::default();
-    index.insert(Kind::Table, "a", drawn(4), table, written);
+    index.insert(Kind::Table, "a", drawn(4), table(), written);
     // Cache contents rest for as long as they do not change.
     let old = Duration::from_secs(1);
     index.insert(Kind::Shard, "a/1/0", drawn(4), Says::default(), old);
@@ -119,18 +127,10 @@ fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fres
 
 #[test]
 fn cache_contents_of_the_leader_whose_table_is_in_use_replace_those_of_a_lock_that_was_forgotten() {
-    let drawn = |index| Meta {
-        epoch: Meta::draw_epoch(index, 7),
-        version: 3,
-    };
-    let table = Says {
-        stale_after: Duration::from_secs(5),
-        ..Says::default()
-    };
     let now = Duration::from_secs(100);
     let mut index = Index::default();
     index.insert(Kind::Shard, "a/1/0", drawn(40), Says::default(), now);
-    index.insert(Kind::Table, "a", drawn(2), table, now);
+    index.insert(Kind::Table, "a", drawn(2), table(), now);
     let taken = |lock| {
         let offered = offered(Kind::Shard, "a/1/0", drawn(lock));
         let update = check(&offered, Kind::Shard, &index, usize::MAX, false, now);
