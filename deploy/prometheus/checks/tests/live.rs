@@ -70,6 +70,10 @@ const ABSENT: &[(&str, &str)] = &[
         "of batch jobs, where cores are divided: needs cgroups of its own",
     ),
     (
+        "weir_governor_mesh_connected",
+        "where cores are divided: needs cgroups of its own",
+    ),
+    (
         "weir_governor_mesh_pressed",
         "where cores are divided: needs cgroups of its own",
     ),
