@@ -202,8 +202,8 @@ section! {
         max_proxies: Option<Text>,
         /// Records of one proxy
         max_vms: Option<Text>,
-        /// Counters by VM, cluster, host and rank of all proxies, about 20 bytes each; one proxy has at most a fifth.
-        /// More are not counted
+        /// Counters by VM, cluster, host and rank of all proxies, about 20 bytes each; a VM counts as 40 more, each of its
+        /// clusters as 80 and each of their hosts as 8. One proxy has at most a fifth. More are not counted
         max_rows: Option<Text>,
         /// Memory of reports of all streams that wait to be counted; a stream that wants more ends with RESOURCE_EXHAUSTED. A
         /// change needs a restart
