@@ -5,7 +5,6 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Buf;
 use hyper::body::Frame;
 use tonic::Status;
 use tonic::body::Body;
@@ -47,7 +46,7 @@ impl hyper::body::Body for Begun {
             .and_then(|frame| frame.as_ref().ok()?.data_ref())
         {
             this.message.take(data);
-            if this.share.hold(this.message.came()).is_err() {
+            if this.share.hold(this.message.came).is_err() {
                 let why = "the messages that have begun to come have no room";
                 return Poll::Ready(Some(Err(Status::resource_exhausted(why))));
             }
@@ -63,37 +62,31 @@ impl hyper::body::Body for Begun {
 /// The message that comes.
 #[derive(Debug, Default)]
 struct Message {
-    header: Vec<u8>,
-    /// Of those after the header.
-    bytes: usize,
+    /// Bytes of it that are here, its header included.
+    came: usize,
+    /// Those after the header, as far as it has said by now.
+    length: usize,
 }
 
 impl Message {
     fn take(&mut self, mut data: &[u8]) {
-        while data.has_remaining() {
-            let of_header = (HEADER - self.header.len()).min(data.len());
-            self.header.extend(&data[..of_header]);
-            data.advance(of_header);
-            let of_body = self.missing().min(data.len());
-            self.bytes += of_body;
-            data.advance(of_body);
-            if self.header.len() == HEADER && self.missing() == 0 {
+        while let [byte, rest @ ..] = data {
+            if self.came < HEADER {
+                // The flag comes first.
+                if self.came > 0 {
+                    self.length = self.length << 8 | usize::from(*byte);
+                }
+                self.came += 1;
+                data = rest;
+            } else {
+                let more = (HEADER + self.length - self.came).min(data.len());
+                self.came += more;
+                data = &data[more..];
+            }
+            if self.came >= HEADER && self.came == HEADER + self.length {
                 *self = Self::default();
             }
         }
-    }
-
-    /// Bytes that come still, as far as is known.
-    fn missing(&self) -> usize {
-        let [_, length @ ..] = &self.header[..] else {
-            return 0;
-        };
-        let length = length.try_into().map_or(0, u32::from_be_bytes);
-        (length as usize).saturating_sub(self.bytes)
-    }
-
-    fn came(&self) -> usize {
-        self.header.len() + self.bytes
     }
 }
 
@@ -116,7 +109,7 @@ mod tests {
                 message.take(part);
                 came += part.len();
                 let begins = ends.iter().rev().find(|end| **end <= came).unwrap_or(&0);
-                assert_eq!(message.came(), came - begins, "{step} {came}");
+                assert_eq!(message.came, came - begins, "{step} {came}");
             }
         }
     }

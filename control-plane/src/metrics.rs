@@ -29,8 +29,9 @@ macro_rules! labels {
     )* };
 }
 
-/// What tables are of.
-const PUBLISHED: [&str; 2] = ["host_table", "cache_shard"];
+/// Kinds of what is published.
+const HOST_TABLE: &str = "host_table";
+const CACHE_SHARD: &str = "cache_shard";
 
 /// Why keys of a plan move.
 const MOVED: [&str; 2] = ["load", "host_gone"];
@@ -392,13 +393,13 @@ impl Metrics {
             }
             Event::TableMissing { cluster, missing } => self.missing(cluster, *missing),
             Event::TableBuilt { cluster, unix_ms } => {
-                self.published(cluster, PUBLISHED[0]);
+                self.published(cluster, HOST_TABLE);
                 self.built(cluster, *unix_ms);
                 if let Some(known) = state.clusters().get(cluster) {
                     self.cluster(cluster, known, now);
                 }
             }
-            Event::ShardBuilt { cluster } => self.published(cluster, PUBLISHED[1]),
+            Event::ShardBuilt { cluster } => self.published(cluster, CACHE_SHARD),
             Event::TableMirrored { cluster, unix_ms } => self.built(cluster, *unix_ms),
             Event::RoleChanged { role, led } => {
                 self.role(role);
@@ -478,7 +479,7 @@ impl Metrics {
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
             self.forget_plan(&of_cluster);
-            for kind in PUBLISHED {
+            for kind in [HOST_TABLE, CACHE_SHARD] {
                 let cluster = of_cluster.cluster.clone();
                 self.published.remove(&Published { cluster, kind });
             }

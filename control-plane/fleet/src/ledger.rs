@@ -506,14 +506,14 @@ fn keep<'a>(
 
 /// A receipt, and what it takes; none where no filter wrote these bytes.
 fn receipt(encoded: &[u8]) -> Option<(v1::Receipt, usize)> {
-    let bytes = match encoded.len() <= LARGEST {
-        true => decoded::bytes(&decoded::RECEIPT, encoded).ok()?,
-        false => return None,
-    };
-    let receipt = match bytes <= LARGEST_DECODED {
-        true => v1::Receipt::decode(encoded).ok()?,
-        false => return None,
-    };
+    if encoded.len() > LARGEST {
+        return None;
+    }
+    let bytes = decoded::bytes(&decoded::RECEIPT, encoded).ok()?;
+    if bytes > LARGEST_DECODED {
+        return None;
+    }
+    let receipt = v1::Receipt::decode(encoded).ok()?;
     Some((receipt, size_of::<v1::Receipt>() + bytes))
 }
 

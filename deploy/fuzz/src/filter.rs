@@ -137,7 +137,7 @@ pub(crate) fn index(bytes: &[u8]) -> bool {
     for entry in &all {
         let at = index.get(entry.kind(), &entry.name);
         assert!(at.is_some());
-        index.is_fresh(&entry.name, NOW);
+        index.fresh_table(&entry.name, NOW);
         index.insert(entry.kind(), &entry.name, entry.meta(), entry.says(), NOW);
         assert_eq!(
             index.get(entry.kind(), &entry.name).map(|new| new.meta()),

@@ -127,9 +127,9 @@ impl Index {
             .find(|entry| entry.kind() == kind && entry.name == name)
     }
 
-    /// The cluster's table is here and counts, so that weir-control is there.
-    pub fn is_fresh(&self, cluster: &str, now: Duration) -> bool {
-        self.get(Kind::Table, cluster).is_some_and(|table| {
+    /// The cluster's table, if it is here and counts, so that weir-control is there.
+    pub fn fresh_table(&self, cluster: &str, now: Duration) -> Option<&Entry> {
+        self.get(Kind::Table, cluster).filter(|table| {
             let age = (now.as_nanos() as u64).saturating_sub(table.written_ns);
             age <= table.stale_after_ns
         })

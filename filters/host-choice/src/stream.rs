@@ -8,7 +8,7 @@ use weir_policy::CacheShard;
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Status};
 use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
-use crate::index::{Index, Kind, Says};
+use crate::index::{Entry, Index, Kind, Says};
 
 /// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
 const INVALID_ARGUMENT: i32 = 3;
@@ -147,16 +147,14 @@ pub fn check<'a>(
         };
         let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());
         let leader = leader(&resource.name, kind, index, now);
-        let checked = meta.and_then(|(offered, says, contents)| match in_use {
-            Some(current) if offered.is_older_than(current) => {
+        let checked = meta.and_then(|(offered, says, contents)| match (in_use, leader) {
+            (Some(current), _) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
-            _ => match leader {
-                Some(current) if offered.is_of_older_leader_than(current) => {
-                    Err(Refusal::OlderLeader { offered, current })
-                }
-                _ => Ok((offered, says, contents)),
-            },
+            (_, Some(current)) if offered.is_of_older_leader_than(current) => {
+                Err(Refusal::OlderLeader { offered, current })
+            }
+            _ => Ok((offered, says, contents)),
         });
         match checked {
             Ok((meta, says, contents)) => {
@@ -214,8 +212,7 @@ fn leader(name: &str, kind: Kind, index: &Index, now: Duration) -> Option<Meta> 
         Kind::Table => name,
         Kind::Shard => parse_cache_shard_name(name).ok()?.0,
     };
-    let table = index.get(Kind::Table, cluster);
-    Some(table.filter(|_| index.is_fresh(cluster, now))?.meta())
+    index.fresh_table(cluster, now).map(Entry::meta)
 }
 
 /// Why a resource is not taken, in one line: the name is whatever the server said.

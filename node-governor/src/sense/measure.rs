@@ -103,9 +103,14 @@ mod tests {
     /// What a server says to everybody; none: nothing at all.
     type Says = Arc<Mutex<Option<(StatusCode, String)>>>;
 
-    async fn server(says: Says) -> SocketAddr {
+    async fn serve(app: Router) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        address
+    }
+
+    async fn server(says: Says) -> SocketAddr {
         let answer = async move |RawQuery(query): RawQuery| {
             assert_eq!(query.as_deref(), Some("query=a%7Bb%3D%22c%22%7D%20%2B%201"));
             let said = says.lock().unwrap().clone();
@@ -114,9 +119,16 @@ mod tests {
                 None => std::future::pending().await,
             }
         };
-        let app = Router::new().route("/prefix/api/v1/query", axum::routing::get(answer));
-        tokio::spawn(async move { axum::serve(listener, app).await });
-        address
+        serve(Router::new().route("/prefix/api/v1/query", axum::routing::get(answer))).await
+    }
+
+    fn page(address: SocketAddr) -> TailSource {
+        TailSource::Page(Page {
+            address,
+            path: "/".into(),
+            metric: "rq".into(),
+            unit: 1.0,
+        })
     }
 
     fn settings(source: TailSource) -> Tail {
@@ -178,8 +190,6 @@ mod tests {
     /// Of two answers one fails, so that no two pages follow one another.
     #[tokio::test]
     async fn a_busy_service_whose_page_often_fails_is_not_taken_for_a_quiet_one() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let answers = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&answers);
         let answer = async move || {
@@ -190,16 +200,9 @@ mod tests {
                 _ => (StatusCode::SERVICE_UNAVAILABLE, String::new()),
             }
         };
-        let app = Router::new().route("/", axum::routing::get(answer));
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        let address = serve(Router::new().route("/", axum::routing::get(answer))).await;
         let measured = Measured::default();
-        let page = Page {
-            address,
-            path: "/".into(),
-            metric: "rq".into(),
-            unit: 1.0,
-        };
-        let asking = tokio::spawn(measure(settings(TailSource::Page(page)), measured.clone()));
+        let asking = tokio::spawn(measure(settings(page(address)), measured.clone()));
         while answers.load(Relaxed) < 6 {
             assert_eq!(measured.get(), None);
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -218,13 +221,7 @@ mod tests {
             requests: 1,
             at: Nanos(1),
         }));
-        let page = Page {
-            address,
-            path: "/".into(),
-            metric: "rq".into(),
-            unit: 1.0,
-        };
-        let asking = tokio::spawn(measure(settings(TailSource::Page(page)), measured.clone()));
+        let asking = tokio::spawn(measure(settings(page(address)), measured.clone()));
         wait("no latency", &measured, |tail| tail.is_none()).await;
         asking.abort();
     }

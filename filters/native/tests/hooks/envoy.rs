@@ -70,6 +70,23 @@ pub(crate) struct Request {
     pub(crate) module: Cell<*const c_void>,
 }
 
+impl Request {
+    /// One that has just come.
+    pub(crate) fn new(headers: Pairs) -> Self {
+        Self {
+            number: number(),
+            headers: RefCell::new(headers),
+            answer: RefCell::default(),
+            buffered: RefCell::default(),
+            received: RefCell::default(),
+            is_paused: Cell::new(false),
+            is_answered: Cell::new(false),
+            is_completed: Cell::new(false),
+            module: Cell::new(std::ptr::null()),
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Configuration {
     pub(crate) number: u64,

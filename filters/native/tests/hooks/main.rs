@@ -10,7 +10,6 @@
 mod envoy;
 mod message;
 
-use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -127,17 +126,8 @@ impl Live {
             (b"x-envoy-expected-rq-timeout-ms", b"200".to_vec()),
         ];
         headers.truncate(rng.random_range(0..=headers.len()));
-        let request = Box::new(Request {
-            number: envoy::number(),
-            headers: RefCell::new(headers.into_iter().map(|(n, v)| (n.to_vec(), v)).collect()),
-            answer: RefCell::default(),
-            buffered: RefCell::default(),
-            received: RefCell::default(),
-            is_paused: Cell::new(false),
-            is_answered: Cell::new(false),
-            is_completed: Cell::new(false),
-            module: Cell::new(std::ptr::null()),
-        });
+        let headers = headers.into_iter().map(|(n, v)| (n.to_vec(), v));
+        let request = Box::new(Request::new(headers.collect()));
         called();
         let live = Self {
             request,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A process of Envoy that is played: its main thread with configurations, its workers with requests.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::time::Duration;
 
@@ -146,17 +146,7 @@ impl Live {
         let headers = headers.iter();
         let headers =
             headers.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
-        let envoy = Box::new(Request {
-            number: envoy::number(),
-            headers: RefCell::new(headers.collect()),
-            answer: RefCell::default(),
-            buffered: RefCell::default(),
-            received: RefCell::default(),
-            is_paused: Cell::new(false),
-            is_answered: Cell::new(false),
-            is_completed: Cell::new(false),
-            module: Cell::new(std::ptr::null()),
-        });
+        let envoy = Box::new(Request::new(headers.collect()));
         let live = Self { envoy };
         // SAFETY: the configuration lives, and the request until it is destroyed.
         let module = unsafe {

@@ -28,16 +28,10 @@ impl Turns {
 
     /// The turn of a request that begins to wait and is expected to need so much core time.
     pub(super) fn take(&mut self, rank: Rank, cost: Duration) -> u64 {
-        let now = &self.now;
-        self.next.retain(|(rank, next)| *next > reached(now, *rank));
-        let cost = micros(cost);
-        if let Some((_, next)) = self.next.iter_mut().find(|(user, _)| *user == rank) {
-            let turn = *next;
-            *next = turn.saturating_add(cost);
-            return turn;
-        }
-        let turn = reached(now, rank);
-        self.next.push((rank, turn.saturating_add(cost)));
+        let (turn, now) = (self.next(rank), &self.now);
+        self.next
+            .retain(|(user, next)| *user != rank && *next > reached(now, *user));
+        self.next.push((rank, turn.saturating_add(micros(cost))));
         turn
     }
 

@@ -161,15 +161,22 @@ impl<T> WaitQueue<T> {
         decision
     }
 
+    /// The place of a request that begins to wait now, and what its user's next turn is put off by for it.
+    fn place(&self, cluster: &Cluster, request: &Request) -> (Ticket, Option<Duration>) {
+        let cost = cluster.turn_cost(request);
+        let ticket = match cost {
+            Some(_) => Ticket::by_turn(request.rank, self.turns.next(request.rank), self.came),
+            None => Ticket::new(request.rank, 0, self.came),
+        };
+        (ticket, cost)
+    }
+
     /// Whether a request may wait; the one that would be let go last may have to go for it.
     fn make_room(&mut self, cluster: &Cluster, request: &Request, max_held: usize) -> bool {
         if self.waiting.len() < max_held {
             return true;
         }
-        let place = match cluster.turn_cost(request) {
-            Some(_) => Ticket::by_turn(request.rank, self.turns.next(request.rank), self.came),
-            None => Ticket::new(request.rank, 0, self.came),
-        };
+        let (place, _) = self.place(cluster, request);
         let last = self.waiting.last_entry();
         let Some(last) = last.filter(|last| last.key().order > place.order) else {
             return false;
@@ -230,14 +237,10 @@ impl<T> WaitQueue<T> {
         (until, reason): (Duration, Reason),
         what: T,
     ) -> Ticket {
-        let cost = cluster.turn_cost(&request);
-        let ticket = match cost {
-            Some(cost) => {
-                let turn = self.turns.take(request.rank, cost);
-                Ticket::by_turn(request.rank, turn, self.came)
-            }
-            None => Ticket::new(request.rank, 0, self.came),
-        };
+        let (ticket, cost) = self.place(cluster, &request);
+        if let Some(cost) = cost {
+            self.turns.take(request.rank, cost);
+        }
         self.came += 1;
         self.due.insert((until, ticket));
         let waiting = Waiting {

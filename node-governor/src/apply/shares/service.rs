@@ -204,6 +204,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
+    use super::pid_file::tests::Sleeping;
     use super::*;
     use crate::root::Root;
 
@@ -211,11 +212,8 @@ mod tests {
     #[test]
     fn a_process_that_gets_the_number_of_the_service_is_not_the_service() {
         let groups = Groups::find(&Root::new("/")).unwrap();
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let pid = child.id() as i32;
+        let child = Sleeping::new();
+        let pid = child.pid();
         let mut service = Service::new(config::Service::Pid(pid));
         service.look(&groups, None, Nanos(0));
         assert!(service.is_there());
@@ -226,18 +224,13 @@ mod tests {
         service.first = Some(Members::Process { pid, started: 1 });
         service.look(&groups, None, Nanos(2));
         assert!(!service.is_there());
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn what_a_run_before_has_remembered_is_what_was_found() {
         let groups = Groups::find(&Root::new("/")).unwrap();
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let pid = child.id() as i32;
+        let child = Sleeping::new();
+        let pid = child.pid();
         let here = groups.process(pid).unwrap();
         let found = groups.existing(&here).unwrap().found().unwrap();
         let looks = |remembered: &Found| {
@@ -255,7 +248,5 @@ mod tests {
             ..before
         };
         assert_eq!(looks(&of_another), found);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }

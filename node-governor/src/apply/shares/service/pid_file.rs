@@ -96,21 +96,21 @@ fn whose(owner: u32, pid: i32) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::process::{Child, Command};
 
     use super::*;
     use crate::root::Root;
 
     /// Ends with the test.
-    struct Sleeping(Child);
+    pub(in super::super) struct Sleeping(Child);
 
     impl Sleeping {
-        fn new() -> Self {
+        pub(in super::super) fn new() -> Self {
             Self(Command::new("sleep").arg("60").spawn().unwrap())
         }
 
-        fn pid(&self) -> i32 {
+        pub(in super::super) fn pid(&self) -> i32 {
             self.0.id() as i32
         }
     }
