@@ -21,10 +21,13 @@ pub struct Sidecar {
     pub id: String,
     /// Consul's name of the service.
     pub service: String,
-    /// Of the machine.
+    /// Where other sidecars connect to.
     pub address: IpAddr,
     /// Where other sidecars connect to.
     pub port: u16,
+    /// Of a page of metrics beside those that a kind of instance tells anyway, where Prometheus reaches it: the node's
+    /// governor of a host, the sidecar's Envoy of a caller.
+    pub metrics: Option<u16>,
 }
 
 /// What a caller's sidecar has to do.
@@ -87,6 +90,9 @@ impl Sidecar {
         if let Some(millicores) = millicores {
             meta["weir-capacity-millicores"] = json!(millicores.to_string());
         }
+        if let Some(governor) = self.metrics {
+            meta["weir-governor-port"] = json!(governor.to_string());
+        }
         let mut service =
             self.service(json!({"LocalServiceAddress": address, "LocalServicePort": port}));
         service["Port"] = json!(port);
@@ -117,6 +123,10 @@ impl Sidecar {
             "Config": {"envoy_local_cluster_json": document(&cluster)},
         }));
         service["Port"] = json!(xds.port());
+        // On loopback nobody else could read it.
+        if !admin.ip().is_loopback() {
+            service["Meta"] = json!({"weir-metrics-port": admin.port().to_string()});
+        }
         let ready = format!("http://{admin}/ready");
         service["Check"] =
             json!({"Name": "application", "HTTP": ready, "Interval": "1s", "Timeout": "1s"});
@@ -126,11 +136,8 @@ impl Sidecar {
     /// A caller.
     #[must_use]
     pub fn caller(&self, calls: &Calls<'_>) -> Value {
-        // Whoever reaches an upstream's port speaks as the caller: a front's other ports are not for the network.
-        let address = match calls.front {
-            Some(_) => Ipv4Addr::LOCALHOST.into(),
-            None => self.address,
-        };
+        // Whoever reaches an upstream's port speaks as the caller: it is for the application beside it alone.
+        let address = Ipv4Addr::LOCALHOST;
         let upstream = |one: &Upstream| {
             let mut upstream = json!({"DestinationName": one.service, "LocalBindAddress": address, "LocalBindPort": one.port});
             if let Some(datacenter) = &one.datacenter {
@@ -154,6 +161,9 @@ impl Sidecar {
         let mut service = self.service(proxy);
         if let Some(port) = calls.front {
             service["Port"] = json!(port);
+        }
+        if let Some(envoy) = self.metrics {
+            service["Meta"] = json!({"weir-envoy-port": envoy.to_string()});
         }
         service
     }
@@ -236,7 +246,39 @@ mod tests {
             service: "rules".into(),
             address: [10, 0, 0, 11].into(),
             port: 21_000,
+            metrics: None,
         }
+    }
+
+    #[test]
+    fn what_an_application_calls_by_is_never_on_the_network() {
+        let service = sidecar().caller(&Calls {
+            upstreams: &[Upstream::new("rules", 9100)],
+            ..Calls::default()
+        });
+        let sidecar = &service["Connect"]["SidecarService"];
+        assert_eq!(sidecar["Address"], "10.0.0.11");
+        let upstream = &sidecar["Proxy"]["Upstreams"][0];
+        assert_eq!(upstream["LocalBindAddress"], "127.0.0.1");
+    }
+
+    #[test]
+    fn prometheus_is_told_the_ports_that_no_registration_has() {
+        let told = Sidecar {
+            metrics: Some(9414),
+            ..sidecar()
+        };
+        assert_eq!(told.host(9001, None)["Meta"]["weir-governor-port"], "9414");
+        let calls = Calls::default();
+        assert_eq!(
+            told.caller(&calls)["Meta"],
+            json!({"weir-envoy-port": "9414"})
+        );
+        let xds = ([127, 0, 0, 1], 18_000).into();
+        let reached = sidecar().control(xds, ([10, 0, 0, 11], 19_000).into());
+        assert_eq!(reached["Meta"], json!({"weir-metrics-port": "19000"}));
+        let alone = sidecar().control(xds, ([127, 0, 0, 1], 19_000).into());
+        assert_eq!(alone.get("Meta"), None);
     }
 
     #[test]

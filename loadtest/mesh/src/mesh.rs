@@ -39,7 +39,7 @@ pub use self::federation::Far;
 pub use self::static_control::Certificates;
 
 /// The record of the processes, in the mesh's folder.
-pub(crate) const RECORD: &str = "processes.json";
+pub(crate) const RECORD: &str = record::FILE;
 /// From the last sidecar's readiness to tables with every host, and to the first informed choice of each caller.
 const INFORMED: Duration = Duration::from_secs(60);
 
@@ -246,6 +246,7 @@ impl Mesh {
             service: HOSTS.to_owned(),
             address: host.address.ip(),
             port: host.address.port(),
+            metrics: None,
         };
         let millicores = 1000 * self.plan.cores;
         let service = sidecar.host(host.application.port(), Some(millicores));
@@ -268,6 +269,7 @@ impl Mesh {
             service: service.to_owned(),
             address: place.address,
             port: self.ports.take()?,
+            metrics: None,
         };
         let upstreams = [
             Upstream::new(HOSTS, caller.outbound.port()),

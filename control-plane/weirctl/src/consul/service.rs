@@ -11,7 +11,10 @@ use crate::flags::consul::{Instance, Service, ServiceKind};
 pub fn service(asked: &Service) -> Value {
     match &asked.kind {
         ServiceKind::Host(host) => {
-            let sidecar = sidecar(&host.instance, &host.name);
+            let sidecar = Sidecar {
+                metrics: host.governor_port,
+                ..sidecar(&host.instance, &host.name)
+            };
             sidecar.host(host.port, host.millicores)
         }
         ServiceKind::Control(control) => {
@@ -25,7 +28,10 @@ pub fn service(asked: &Service) -> Value {
                 certificate: path(&caller.certificate),
                 key: path(&caller.key),
             });
-            let sidecar = sidecar(&caller.instance, &caller.name);
+            let sidecar = Sidecar {
+                metrics: caller.envoy_admin_port,
+                ..sidecar(&caller.instance, &caller.name)
+            };
             sidecar.caller(&Calls {
                 upstreams: &caller.upstream,
                 transparent: caller.transparent,
@@ -42,5 +48,6 @@ fn sidecar(instance: &Instance, service: &str) -> Sidecar {
         service: service.to_owned(),
         address: instance.address,
         port: instance.sidecar_port,
+        metrics: None,
     }
 }

@@ -50,7 +50,7 @@ const CHECK: &str = "Example: weirctl consul check --service rules --caller web 
 const HOST: &str = "Example: weirctl consul service host --id rules-1 --name rules --address 10.0.0.11 --sidecar-port 21000 --port 9001 |
   curl -fsS -H \"X-Consul-Token: $CONSUL_HTTP_TOKEN\" -X PUT --data @- 127.0.0.1:8500/v1/agent/service/register";
 const CONTROL: &str = "Example: weirctl consul service control --id weir-control --address 10.0.0.5 --sidecar-port 21000";
-const CALLER: &str = "Examples: weirctl consul service caller --id web-1 --name web --address 127.0.0.1 --sidecar-port 21000 \\
+const CALLER: &str = "Examples: weirctl consul service caller --id web-1 --name web --address 10.0.0.21 --sidecar-port 21000 \\
   --upstream rules=9100,weir-control=9101
   A front for other data centres:
   weirctl consul service caller --id rules-front-1 --name rules-front --address 10.0.0.9 --sidecar-port 21000 \\
@@ -220,7 +220,7 @@ pub struct Instance {
     /// Of the instance, at its agent
     #[arg(long, value_name = "ID")]
     pub id: String,
-    /// Of its machine
+    /// Of its machine, where other sidecars connect to
     #[arg(long, value_name = "IP")]
     pub address: IpAddr,
     /// Where other sidecars connect to
@@ -243,6 +243,9 @@ pub struct Host {
     /// How much it can do: a core is 1000
     #[arg(long, value_name = "NUMBER")]
     pub millicores: Option<u32>,
+    /// Of the node's governor, for Prometheus: meta weir-governor-port
+    #[arg(long, value_name = "PORT")]
+    pub governor_port: Option<u16>,
 }
 
 /// A weir-control.
@@ -257,7 +260,8 @@ pub struct ControlService {
     /// Where it listens (xds.listen)
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:18000")]
     pub xds: SocketAddr,
-    /// Where its admin pages are (admin.listen), by which Consul checks it
+    /// Where its admin pages are (admin.listen), by which Consul checks it; where not on loopback, their port is meta
+    /// weir-metrics-port
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:19000")]
     pub admin: SocketAddr,
 }
@@ -271,7 +275,8 @@ pub struct CallerService {
     /// Consul's name of the service
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// A service, its data centre if that is another one, and the port where the application reaches it; repeatable
+    /// A service, its data centre if that is another one, and the port of 127.0.0.1 where the application reaches it;
+    /// repeatable
     #[arg(long, value_name = "NAME[@DATACENTER]=PORT", value_delimiter = ',', required_unless_present = "transparent",
         value_parser = upstream)]
     pub upstream: Vec<Upstream>,
@@ -281,6 +286,9 @@ pub struct CallerService {
     /// It is a front, without an application: requests of other sidecars are for the upstream at this port
     #[arg(long, value_name = "PORT", requires = "upstream")]
     pub front: Option<u16>,
+    /// Of the admin pages of its sidecar's Envoy, for Prometheus: meta weir-envoy-port
+    #[arg(long, value_name = "PORT")]
+    pub envoy_admin_port: Option<u16>,
     /// weir-control is outside of the mesh: its listener with TLS, as cluster weir-control-static
     #[arg(long, value_name = "IP:PORT", requires_all = ["ca", "certificate", "key"])]
     pub static_control: Option<SocketAddr>,

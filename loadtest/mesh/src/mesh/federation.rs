@@ -86,6 +86,7 @@ impl Mesh {
             service: FRONTS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
+            metrics: None,
         };
         let upstreams = [
             Upstream::new(HOSTS, self.ports.take()?),
@@ -115,6 +116,7 @@ impl Mesh {
             service: FAR_CALLERS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
+            metrics: None,
         };
         let mut upstreams = Vec::new();
         for service in [HOSTS, CONTROL, FRONTS] {

@@ -35,6 +35,7 @@ impl Mesh {
             service: CALLERS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
+            metrics: None,
         };
         let calls = Calls {
             transparent: true,
