@@ -202,11 +202,21 @@ impl Config {
 
     /// What is allowed and may not be what is wanted.
     pub fn warnings(&self) -> Vec<String> {
-        let Some(shares) = &self.shares else {
-            return Vec::new();
-        };
         let mut warnings = Vec::new();
         let nothing_hot = self.functions.is_empty() && self.uprobes.is_empty();
+        if let (Some(policy), Some(places)) = (&self.policy, &self.places)
+            && policy.waits_for_calls()
+            && nothing_hot
+        {
+            let warning = format!(
+                "{} keeps every core slow until a program tells of its calls: neither functions nor uprobes name any; policy.schedutil goes by CPU use",
+                places.policy.field
+            );
+            warnings.push(warning);
+        }
+        let Some(shares) = &self.shares else {
+            return warnings;
+        };
         let by_latency = matches!(shares.division, Division::LatencySlack(_));
         let alone = match shares.division {
             Division::Parties(_) | Division::HipsterCo(_) => shares.division.by_latency(),

@@ -36,7 +36,7 @@ pub enum Command {
         /// The configuration file.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Check the configuration and exit: 0 if it is good, 64 if not.
+        /// Check the file and exit: 0 if it is good, 64 if not. What this machine lacks is seen at the start, and by `check`.
         #[arg(long)]
         check: bool,
         /// Write the bound address there, as {"admin":"ip:port"}, once cores are governed.

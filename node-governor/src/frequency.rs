@@ -125,6 +125,14 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// A core of whose calls nothing is told gets its lowest frequency, however busy it is.
+    pub(crate) fn waits_for_calls(&self) -> bool {
+        matches!(
+            self,
+            Self::TwoState(_) | Self::ThreeState(_) | Self::MultiState(_) | Self::SlowToFast(_)
+        )
+    }
+
     fn parameters(&self) -> &dyn Parameters {
         match self {
             Self::Performance(policy) => policy,

@@ -49,7 +49,7 @@ fn reference_of_configuration_is_of_this_code() {
         "the parser of weir-governor.yaml",
     );
     let notes = "
-Every field may be left out unless it is required; unknown fields are refused. Durations are written `50ms`, `1.5s`; frequencies `2.0 GHz`, `800 MHz`, or as a share of the core's range, `62 %`. A core takes the next frequency that it has from there on; one that is beyond what every core can do is refused. Cores are written as the kernel does, `0-3,8`, or `none`. A policy refuses numbers that cannot be meant within these ranges, with its reason. [weir-governor.yaml](weir-governor.yaml) is a file with the defaults, with one policy. The smallest file, `policy: { three_state: {} }`, means 1.0, 2.0 and 2.6 GHz: where no core has one of them, write shares, `{ idle: 0 %, hot: 62 %, over: 100 % }`.
+Every field may be left out unless it is required; unknown fields are refused. Durations are written `50ms`, `1.5s`; frequencies `2.0 GHz`, `800 MHz`, or as a share of the core's range, `62 %`. A core takes the next frequency that it has from there on; one that is beyond what every core can do is refused. Cores are written as the kernel does, `0-3,8`, or `none`. A policy refuses numbers that cannot be meant within these ranges, with its reason. [weir-governor.yaml](weir-governor.yaml) is a file with the defaults, with one policy: one that goes by CPU use. `policy: { three_state: {} }`, for programs that tell of their hot functions, means 1.0, 2.0 and 2.6 GHz: where no core has one of them, write shares, `{ idle: 0 %, hot: 62 %, over: 100 % }`.
 ";
     let page = head + notes + &weir_reference::fields::<written::File>(&seen);
     let readme = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -249,7 +249,7 @@ fn a_frequency_that_a_core_has_not_is_refused_with_its_table() {
 fn the_example_has_the_defaults() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir-governor.yaml");
     let example = load(&path).unwrap();
-    let default = said("policy: { three_state: {} }\n").unwrap();
+    let default = said("policy: { schedutil: {} }\n").unwrap();
     assert_eq!(example.policy, default.policy);
     assert_eq!(example.tick, default.tick);
     assert_eq!(example.cores, default.cores);

@@ -963,12 +963,28 @@ fn latency_slack_without_a_latency_is_allowed_and_told() {
     assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
     let query = "tail: { source: promql, url: 'http://127.0.0.1:9090', query: x }";
     assert_eq!(warnings(query), [""; 0]);
-    assert_eq!(
-        said("policy: { powersave: {} }\n").unwrap().warnings(),
-        [""; 0]
-    );
+    for policy in ["powersave", "schedutil"] {
+        let text = format!("policy: {{ {policy}: {{}} }}\n");
+        assert_eq!(said(&text).unwrap().warnings(), [""; 0]);
+    }
     let [warning] = &said(&blocks("{}")).unwrap().warnings()[..] else {
         panic!("no warning");
     };
     assert!(warning.contains("no jobs"), "{warning}");
+}
+
+#[test]
+fn a_policy_that_nobody_tells_of_calls_is_allowed_and_told() {
+    let warnings = |more: &str| {
+        let text = format!("policy: {{ three_state: {{}} }}\n{more}\n");
+        said(&text).unwrap().warnings()
+    };
+    let [warning] = &warnings("")[..] else {
+        panic!("{:?}", warnings(""));
+    };
+    assert!(
+        warning.contains("policy.three_state keeps every core slow"),
+        "{warning}"
+    );
+    assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
 }
