@@ -404,7 +404,7 @@ fn defaults_are_replaced() {
         file.as_object_mut().unwrap().remove("admin");
         file
     };
-    let default = json!({ "three_state": {} });
+    let default = json!({ "schedutil": {} });
     assert_eq!(written(json!({})), json!({ "policy": default }));
     let tick = json!({ "tick": "10ms" });
     assert_eq!(written(tick)["policy"], default);
