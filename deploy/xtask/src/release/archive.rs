@@ -12,7 +12,7 @@ use super::build::{Built, Programs};
 use crate::workspace::Workspace;
 
 /// Of the checkout, and where they are in an archive.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("LICENSE", "LICENSE"),
     ("deploy/RELEASE.md", "README.md"),
     ("deploy/systemd/weir-control.yaml", "etc/weir-control.yaml"),
@@ -32,6 +32,10 @@ const FILES: [(&str, &str); 9] = [
     (
         "envoy-config/standalone/bootstrap.yaml",
         "envoy/bootstrap.yaml",
+    ),
+    (
+        "envoy-config/standalone/bootstrap-tls.yaml",
+        "envoy/bootstrap-tls.yaml",
     ),
     ("envoy-config/host/host.py", "example/host.py"),
 ];

@@ -43,6 +43,10 @@ const CONTROL: Files = &[
         "usr/share/weir/bootstrap.yaml",
     ),
     (
+        "envoy-config/standalone/bootstrap-tls.yaml",
+        "usr/share/weir/bootstrap-tls.yaml",
+    ),
+    (
         "control-plane/README.md",
         "usr/share/doc/weir-control/README.md",
     ),
