@@ -188,10 +188,17 @@ impl Cluster {
                 received.table.expected_cost().run,
             ),
             (true, Serves::Prompts) if reads => {
-                let work = self.reading(&received.table, &request.keys, index, now);
+                let (size, lack) = (
+                    request.keys.size(),
+                    self.lacks_of(&received.table, &request.keys, index, now),
+                );
+                let each = self.reading_each(&received.table, size);
+                let work = each.saturating_mul(lack as u32);
                 self.feedback
                     .change(index, |row| row.sends_prompt(work, now));
-                self.feedback.sent_keys(request.keys.size());
+                if size > 0 {
+                    self.feedback.sent_lacking(lack);
+                }
                 (work, work)
             }
             (true, Serves::Prompts) | (false, _) => (Duration::ZERO, Duration::ZERO),
@@ -445,18 +452,11 @@ impl Cluster {
         known.or_else(mean).unwrap_or_default()
     }
 
-    /// How long a part of 1 takes to be read of a prompt of this size.
+    /// How long a part of 1 takes to be read of a prompt of this size. Engines time what they read, which is what they
+    /// lacked.
     pub(crate) fn reading_each(&self, table: &Table, size: usize) -> Duration {
         let mean = time(table.expected_cost().fetch);
-        Duration::from_nanos((mean / self.feedback.usual_size(size)) as u64)
-    }
-
-    /// How long the host has to read for a prompt with these keys.
-    #[inline(never)]
-    fn reading(&self, table: &Table, keys: &Keys, index: u32, now: Duration) -> Duration {
-        let lacks = self.lacks_of(table, keys, index, now);
-        self.reading_each(table, keys.size())
-            .saturating_mul(lacks as u32)
+        Duration::from_nanos((mean / self.feedback.usual_lack(size)) as u64)
     }
 
     /// How much of what the keys stand for ([`Keys::size`]) the host with this table index is neither known nor assumed

@@ -280,8 +280,8 @@ pub(crate) struct Feedback {
     endings: AllEndings,
     pub(crate) failed_keys: FailedKeys,
     pub(crate) assumed: AssumedKeys,
-    /// Of the newest requests that have keys: how many, and their keys on average.
-    usual_size: (f64, f64),
+    /// Of the newest prompts that have keys: how many, and how much of one its host lacked on average.
+    usual_lack: (f64, f64),
 }
 
 impl Feedback {
@@ -401,21 +401,19 @@ impl Feedback {
         Some(result)
     }
 
-    /// How much the keys of a request stand for that has any, on average; before there was one, as much as here.
-    pub(crate) fn usual_size(&self, size: usize) -> f64 {
-        match self.usual_size {
+    /// How much of a prompt its host lacks on average, at least one part; before there was one, as much as here.
+    pub(crate) fn usual_lack(&self, size: usize) -> f64 {
+        match self.usual_lack {
             (0.0, _) => size.max(1) as f64,
-            (_, mean) => mean,
+            (_, mean) => mean.max(1.0),
         }
     }
 
-    /// A request was sent whose keys stand for so much.
-    pub(crate) fn sent_keys(&mut self, size: usize) {
-        let (count, mean) = &mut self.usual_size;
-        if size > 0 {
-            *count = (*count + 1.0).min(NEWEST_KEYS);
-            *mean += (size as f64 - *mean) / *count;
-        }
+    /// A prompt was sent to a host that lacks so much of it.
+    pub(crate) fn sent_lacking(&mut self, lack: usize) {
+        let (count, mean) = &mut self.usual_lack;
+        *count = (*count + 1.0).min(NEWEST_KEYS);
+        *mean += (lack as f64 - *mean) / *count;
     }
 
     /// How many requests have ended at all hosts; a counter that wraps.

@@ -131,6 +131,23 @@ fn what_a_host_lacks_is_what_it_is_neither_known_nor_assumed_to_have() {
     assert_eq!(Cluster::default().lacks(0, &long, NOW), 272);
 }
 
+#[test]
+fn what_engines_had_of_prompts_is_no_part_of_the_time_that_they_read() {
+    let mean = Cost {
+        fetch: millis(200),
+        run: Duration::ZERO,
+    };
+    let mut cluster = cluster_of(mean, vec![told(0, 0, 0), told(1, 0, 0)], 36);
+    let with_an_end_of_its_own = |salt: u64| Request {
+        keys: Keys::new((1..=36).chain(1000 * salt..1000 * salt + 4).map(key)),
+        ..request(None)
+    };
+    let reads = (1..=300)
+        .map(|salt| cluster.assigned(id(0), &with_an_end_of_its_own(salt), NOW))
+        .last();
+    assert_eq!(reads, Some(millis(200)), "four of forty are the mean");
+}
+
 /// 64 keys of a prompt stand for 272 blocks, 48 for 80.
 #[test]
 fn of_a_prompts_keys_the_later_ones_stand_for_more() {
