@@ -261,7 +261,8 @@ impl Tree {
             block_tokens,
             ..
         } = stored;
-        let mut cursor = self.cursor_before(&stored);
+        let are_whole = stored.has_tokens_of_all();
+        let mut cursor = self.cursor_before(&stored).filter(|_| are_whole);
         let mut names = Vec::new();
         while let Some(hash) = hashes.next_hash() {
             if let Some(extra_keys) = &mut extra_keys
@@ -276,21 +277,20 @@ impl Tree {
             match known {
                 // It is the same text: the hash is of all tokens so far.
                 Some(end) => {
-                    for _ in 0..block_tokens.min(tokens.len()) {
-                        tokens.next_token();
-                    }
+                    tokens.pass_over(block_tokens);
                     cursor = Some(end);
                 }
                 None => self.pass_block(&mut cursor, &mut tokens, block_tokens, &mut names),
             }
             self.put(id, place, cursor.as_ref(), &names);
+            // Otherwise it is not known which of the tokens are the next one's.
+            cursor = cursor.filter(|_| are_whole);
         }
     }
 
     /// Where the first of the blocks begins; none where that is not known.
     fn cursor_before(&mut self, stored: &Stored<'_>) -> Option<Cursor> {
-        let all = stored.hashes.len().checked_mul(stored.block_tokens);
-        if stored.is_salted || stored.block_tokens == 0 || all != Some(stored.tokens.len()) {
+        if stored.is_salted {
             return None;
         }
         if let Some(parent) = stored.parent {
@@ -316,17 +316,16 @@ impl Tree {
         block_tokens: usize,
         names: &mut Vec<KeyHash>,
     ) {
-        let (Some(place), Naming::Text(naming)) = (cursor.as_mut(), &self.naming) else {
-            // What is behind it has no names either, so its tokens need not be passed.
-            return;
-        };
-        for _ in 0..block_tokens {
+        for left in (0..block_tokens).rev() {
+            let (Some(place), Naming::Text(naming)) = (cursor.as_mut(), &self.naming) else {
+                // The next block may be known, and its tokens come behind these.
+                return tokens.pass_over(left + 1);
+            };
             let token = tokens.next_token();
             let is_known = token.is_some_and(|token| naming.pass(place, token, |n| names.push(n)));
             if !is_known {
                 names.clear();
                 *cursor = None;
-                return;
             }
         }
     }
@@ -358,7 +357,12 @@ impl Tree {
     }
 
     fn insert(&mut self, id: BlockId, place: usize, end: Option<Cursor>, names: &[KeyHash]) {
-        if self.blocks.len() >= self.max_blocks {
+        // Blocks behind one for which there was no room have no names: they are not to take the place of those that have.
+        let room = match end.is_none() && names.is_empty() {
+            true => self.max_blocks / 2,
+            false => self.max_blocks,
+        };
+        if self.blocks.len() >= room {
             self.counts.dropped += 1;
             return;
         }

@@ -95,6 +95,14 @@ pub struct Place<'a> {
     pub group: Option<u64>,
 }
 
+impl Stored<'_> {
+    /// Whether its tokens are those of all its blocks, one block after another.
+    pub(crate) fn has_tokens_of_all(&self) -> bool {
+        let all = self.hashes.len().checked_mul(self.block_tokens);
+        self.block_tokens > 0 && all == Some(self.tokens.len())
+    }
+}
+
 impl<'a> Batch<'a> {
     /// Reads what is before the events.
     ///
@@ -169,6 +177,8 @@ fn stored<'a>(fields: &mut Fields<'_, 'a>) -> Result<Stored<'a>, Malformed> {
             Field::BlockSize => block_tokens = Some(value.size()?),
             Field::LoraId => stored.has_adapter_id = !value.is_nil(),
             Field::Medium => stored.place.medium = value.optional_text("medium")?,
+            // Of SGLang 0.5.18 to its pull request 37482, which has the salt there.
+            Field::LoraName if value.is_map() => stored.is_salted = true,
             Field::LoraName => stored.adapter = value.optional_text("lora_name")?,
             Field::ExtraKeys => stored.extra_keys = value.optional_list("extra_keys")?,
             Field::GroupIdx => stored.place.group = value.optional_size("group_idx")?,

@@ -87,6 +87,33 @@ fn a_block_behind_one_that_is_not_known_is_named_when_it_is_stored_again() {
 }
 
 #[test]
+fn behind_a_gap_no_block_is_named_by_another_ones_tokens() {
+    let names = |tree: &Tree| tree.names().collect::<BTreeSet<_>>();
+    let mut whole = tree(100);
+    store(&mut whole, &[1, 2, 3, 4], None, &[0, 1, 2, 3]);
+    let mut torn = tree(100);
+    store(&mut torn, &[1, 2, 3], None, &[0, 1, 2]);
+    remove(&mut torn, 1);
+    remove(&mut torn, 2);
+    // The first is not known again: its parent went.
+    store(&mut torn, &[2, 3, 4], Some(1), &[1, 2, 3]);
+    assert_eq!(names(&torn).len(), 2);
+    assert!(names(&torn).is_subset(&names(&whole)));
+    // Tokens of some alone: of which is not said.
+    store(&mut torn, &[3, 5], Some(2), &[3]);
+    assert_eq!(names(&torn).len(), 2);
+}
+
+#[test]
+fn blocks_without_names_leave_room_for_those_that_have_some() {
+    let mut tree = tree(4);
+    store(&mut tree, &[2, 3, 4, 5], Some(1), &[0, 0, 0, 0]);
+    assert_eq!((tree.blocks(), tree.counts().dropped), (2, 2));
+    store(&mut tree, &[6, 7], None, &[1, 2]);
+    assert_eq!((tree.blocks(), tree.names().count()), (4, 2));
+}
+
+#[test]
 fn what_depends_on_more_than_text_has_no_name() {
     let stored = |more: serde_json::Value| {
         let mut event = json!({
@@ -161,7 +188,7 @@ fn beyond_the_limit_blocks_are_not_known_and_counted() {
     );
     remove(&mut tree, 2);
     store(&mut tree, &[4], Some(3), &[3]);
-    assert_eq!((tree.blocks(), tree.names().count()), (2, 1));
+    assert_eq!((tree.blocks(), tree.names().count()), (1, 1));
     apply(&mut tree, json!(["AllBlocksCleared"]));
     assert_eq!((tree.blocks(), tree.counts().cleared), (0, 1));
 }

@@ -116,7 +116,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         // Numbers have their own check, which passes over them as well.
         let value = self.reader.slice(|reader| match field {
             Field::BlockHashes => each(reader, "block_hashes", |head| hash(head).is_some()),
-            Field::TokenIds => each(reader, "token_ids", |head| token(head).is_some()),
+            Field::TokenIds => tokens(reader),
             _ => reader.skip(),
         })?;
         Ok(Some((field, Value(value))))
@@ -161,6 +161,31 @@ fn each(
     Ok(())
 }
 
+/// Passes over an array of tokens, each alone or before those that SGLang's cache is looked up by beside it.
+fn tokens(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let wrong = Malformed::Type("token_ids");
+    let values = reader.array().ok_or(wrong)?;
+    for _ in 0..values {
+        first_token(reader)?.ok_or(wrong)?;
+    }
+    Ok(())
+}
+
+/// The next token. With speculative decoding (EAGLE and the like) SGLang writes each with the one behind it
+/// (`mem_cache/events.py`, `is_bigram`): a block's own are the first of each pair.
+fn first_token(reader: &mut Reader<'_>) -> Result<Option<u32>, Malformed> {
+    match reader.head()? {
+        Head::Array(beside) if beside > 0 => {
+            let first = token(reader.head()?);
+            for _ in 1..beside {
+                reader.skip()?;
+            }
+            Ok(first)
+        }
+        alone => Ok(token(alone)),
+    }
+}
+
 /// The value of a field, which is whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value<'a>(Reader<'a>);
@@ -172,6 +197,10 @@ impl<'a> Value<'a> {
 
     pub(super) fn is_nil(self) -> bool {
         self.head() == Head::Nil
+    }
+
+    pub(super) fn is_map(self) -> bool {
+        matches!(self.head(), Head::Map(_))
     }
 
     pub(super) fn hashes(self) -> Result<List<'a>, Malformed> {
@@ -309,7 +338,15 @@ impl<'a> List<'a> {
     /// The next one as a token.
     #[inline]
     pub fn next_token(&mut self) -> Option<u32> {
-        self.next_head().and_then(token)
+        self.left = self.left.checked_sub(1)?;
+        first_token(&mut self.reader).ok().flatten()
+    }
+
+    /// Passes over so many tokens, or as many as there are.
+    pub fn pass_over(&mut self, tokens: usize) {
+        for _ in 0..tokens.min(self.left) {
+            self.next_token();
+        }
     }
 
     /// The next one as a number of copies.

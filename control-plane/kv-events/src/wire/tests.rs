@@ -76,6 +76,39 @@ fn events_are_read_from_arrays() {
 }
 
 #[test]
+fn a_token_may_come_with_the_one_behind_it() {
+    let batch =
+        b"\x92\x01\x92\x95\xabBlockStored\x91\x07\xc0\x92\x92\x01\x02\x92\x02\xcd\x01\x00\x02\
+        \x95\xabBlockStored\x91\x08\x07\x91\x92\x05\xa1x\x01";
+    let events = events(batch);
+    let [Event::Stored(first), Event::Stored(second)] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert_eq!((tokens(first.tokens), first.block_tokens), (vec![1, 2], 2));
+    assert_eq!((tokens(second.tokens), second.block_tokens), (vec![5], 1));
+    for no_token in [&b"\x90"[..], b"\x91\xa1x", b"\x91\x91\x01"] {
+        let event = [
+            b"\x92\x01\x91\x85\xa4type\xabBlockStored\xa9token_ids\x91",
+            no_token,
+        ];
+        let event = event.concat();
+        let read = Batch::read(&event).and_then(|mut batch| batch.next_event());
+        assert_eq!(read.unwrap_err(), Malformed::Type("token_ids"));
+    }
+}
+
+#[test]
+fn a_salt_in_the_place_of_the_adapters_name_is_one() {
+    let batch = b"\x92\x01\x92\x98\xabBlockStored\x91\x07\xc0\x91\x01\x01\xc0\xa3GPU\x81\xaacache_salt\xa1s\
+        \x92\xacBlockRemoved\x91\x07";
+    let events = events(batch);
+    let [Event::Stored(stored), Event::Removed(_)] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert!(stored.is_salted && stored.adapter.is_none());
+}
+
+#[test]
 fn fields_and_kinds_of_later_versions_are_passed_over() {
     let batch = [
         &b"\x94\xcb\x40\x04\0\0\0\0\0\0\x93"[..],
