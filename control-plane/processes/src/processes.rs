@@ -62,6 +62,15 @@ impl Processes {
         })
     }
 
+    /// Logs go to this folder, and children are [`bound`](Self::bound), with the record beside the logs.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn bound_in(folder: PathBuf) -> Result<Self> {
+        let record = folder.join(record::FILE);
+        Ok(Self::new(folder)?.bound(record))
+    }
+
     /// From now on children end with this process however it ends, SIGKILL included, where the machine's
     /// `setpriv` can do that: else stderr is told. And all that run are recorded in a file, so that a later run
     /// can end those that are left ([`record::end`]).

@@ -13,6 +13,9 @@ use nix::unistd::Pid;
 use procfs::process::Process;
 use serde::{Deserialize, Serialize};
 
+/// What the record is usually called.
+pub const FILE: &str = "processes.json";
+
 /// A killed process is gone in less; what waits for a disk may take its time.
 const GONE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);

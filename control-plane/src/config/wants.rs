@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use weir_policy::{Overload, Selection};
+use weir_policy::{Overload, Selection, Serves};
 
 use super::{Cluster, Config, Registry};
 
@@ -46,7 +46,10 @@ fn capacity(cluster: &Cluster) -> Want {
     let unknown = unknown.filter(|host| host.capacity_millicores == 0).count();
     let guesses = match cluster.policy.overload {
         Overload::Slots => Some("`slots` guesses whether a core is idle there"),
-        _ if cluster.policy.selection == Selection::Estimate => {
+        // What delays a prompt is what is to be read, however many cores there are.
+        _ if cluster.policy.selection == Selection::Estimate
+            && cluster.policy.serves == Serves::Jobs =>
+        {
             Some("`estimate` guesses how long requests wait there")
         }
         _ => None,

@@ -472,7 +472,8 @@ section! {
         queued: Option<Text>,
         /// Label with the class, 0 to 31
         queued_priority_label: Option<Text>,
-        /// Histogram or summary, in seconds. By `triton`: none
+        /// Histogram or summary, in seconds. By `triton`: none. `vllm` and `trtllm` tell a wait when its answer is done: by
+        /// them it says how long jobs wait only where nothing says how many do
         queuing_delay: Option<Text>,
         /// Histogram or summary, in seconds: the time in which a prompt is read, by `vllm`
         /// `vllm:request_prefill_time_seconds`, by `trtllm` `trtllm_request_prefill_time_seconds`. With

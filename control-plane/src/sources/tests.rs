@@ -143,6 +143,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         floors_queued: false,
         queued_priority_label: "priority".into(),
         queuing_delay: Some("d".into()),
+        delay_is_late: false,
         reading: "r".into(),
         writing: "wr".into(),
         busy_cores: "b".into(),

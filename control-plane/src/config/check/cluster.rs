@@ -709,6 +709,7 @@ fn scrape(
             "the name of a label",
         )?,
         queuing_delay: Some(queuing_delay).filter(|name| !name.is_empty()),
+        delay_is_late: engine.tells_delay_late() && metrics.queuing_delay.is_none(),
         reading: name(&metrics.reading, "reading", engine.reading())?,
         writing: name(&metrics.writing, "writing", engine.writing())?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,

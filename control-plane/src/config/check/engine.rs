@@ -100,6 +100,12 @@ impl Engine {
         }
     }
 
+    /// Whether a wait is told when its answer is done, however long after: vLLM observes all times of a request then
+    /// (`vllm/v1/metrics/loggers.py`, `finished_requests`), and TensorRT-LLM's collector is given finished ones.
+    pub(super) fn tells_delay_late(self) -> bool {
+        matches!(self, Self::Vllm | Self::Trtllm)
+    }
+
     /// Triton has none: `nv_inference_queue_duration_us` ends where a request comes to the backend, which queues it itself.
     pub(super) fn queuing_delay(self) -> Option<&'static str> {
         match self {

@@ -31,6 +31,8 @@ pub struct Page {
     pub millicores: Option<u32>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
+    /// It is that of jobs whose answers are done.
+    pub delay_is_late: bool,
     /// Of the time in which prompts are read.
     pub reading: Option<Totals>,
     /// Of the time in which answers are written.
@@ -88,6 +90,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         work: work.map(|work| work.into_iter().map(micros).collect()),
         millicores,
         delay: totals(delay),
+        delay_is_late: names.delay_is_late,
         reading: totals(reading),
         writing: totals(writing),
         draining: draining.map(|samples| total(samples) > 0.0),

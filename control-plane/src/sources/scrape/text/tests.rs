@@ -21,6 +21,7 @@ fn names() -> Scrape {
         floors_queued: false,
         queued_priority_label: "priority".into(),
         queuing_delay: Some("d".into()),
+        delay_is_late: false,
         reading: "r".into(),
         writing: "wr".into(),
         busy_cores: "b".into(),

@@ -59,6 +59,39 @@ fn of_trtllm_serve_all_figures_are_read() {
     assert_eq!(page.writing, totals(60.5, 6.0));
 }
 
+#[test]
+fn a_wait_that_is_told_when_its_answer_is_done_is_not_that_of_the_queue() {
+    let of = |ended: u32| {
+        format!(
+            "vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n\
+             vllm:request_queue_time_seconds_sum {}\nvllm:request_queue_time_seconds_count {ended}\n",
+            20 * ended
+        )
+    };
+    let mut window = crate::sources::scrape::Window::default();
+    let begin = std::time::Instant::now();
+    let mut scraped = |engine: &str, page: &str, seconds| {
+        let at = begin + std::time::Duration::from_secs(seconds);
+        crate::sources::scrape::scraped(by(engine, page), &mut window, at)
+    };
+    scraped("vllm", &of(1), 0);
+    let seen = scraped("vllm", &of(4), 1);
+    assert_eq!(seen.figures.queuing_delay, None, "nothing waits");
+    assert_eq!(seen.left_queue.map(|(jobs, _)| jobs), Some(3.0));
+    let without_queue = of(6).replace("vllm:num_requests_waiting 0\n", "");
+    let seen = scraped("vllm", &without_queue, 2);
+    assert_eq!(
+        seen.figures.queuing_delay.map(|delay| delay.as_secs()),
+        Some(20)
+    );
+    let ones_own = "vllm, queuing_delay: 'vllm:request_queue_time_seconds'";
+    let seen = scraped(ones_own, &of(8), 3);
+    assert_eq!(
+        seen.figures.queuing_delay.map(|delay| delay.as_secs()),
+        Some(20)
+    );
+}
+
 /// Its gauges come with the first step, the histograms with the first answer.
 #[test]
 fn trtllm_serve_lacks_what_nobody_has_asked_it_for_yet() {
