@@ -216,7 +216,7 @@ impl Proxy {
         let slots = self.shared("slots").unwrap_or_default();
         let record = |(slot, holder): (usize, &[u8])| {
             let record = self.shared(&format!("vm/{slot}"))?;
-            let record = v1::VmRecord::decode(record.as_slice()).ok()?;
+            let record = weir_filter::stored::decode(&record)?;
             (record.epoch.to_le_bytes() == *holder).then_some(record)
         };
         let slots = slots.chunks_exact(8).enumerate();

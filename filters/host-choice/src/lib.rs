@@ -46,6 +46,7 @@ pub mod plugin;
 pub mod record;
 pub mod report;
 pub mod root;
+pub mod stored;
 pub mod stream;
 
 mod abandoned;

@@ -187,9 +187,14 @@ impl Counters {
         }
     }
 
-    /// The message, with what the cluster knows of its hosts at `now`. Hosts that have left the table are forgotten
-    /// when nothing of theirs is in flight.
-    pub fn record(&mut self, name: &str, cluster: &Cluster, now: Duration) -> v1::ClusterRecord {
+    /// The message, with what the cluster knows of its hosts at `now`, and the keys that were sent to them since that
+    /// other time. Hosts that have left the table are forgotten when nothing of theirs is in flight.
+    pub fn record(
+        &mut self,
+        name: &str,
+        cluster: &Cluster,
+        (since, now): (Duration, Duration),
+    ) -> v1::ClusterRecord {
         if let Some(table) = cluster.table() {
             self.hosts
                 .retain(|id, _| table.index_of(*id).is_some() || cluster.in_flight(*id) > 0);
@@ -226,7 +231,7 @@ impl Counters {
             hosts: hosts.collect(),
             offered: self.offered.iter().map(rank).collect(),
             shed: self.shed,
-            assignments: assignments(cluster, now),
+            assignments: assignments(cluster, since, now),
             spent: self.spent_lately(now),
             held: self.held,
             choices_ignored: !cluster.is_heeded(),
@@ -271,14 +276,16 @@ fn told(share: v1::Share) -> Option<v1::Share> {
     (share.ended > 0).then_some(share)
 }
 
-fn assignments(cluster: &Cluster, now: Duration) -> Vec<v1::Assignment> {
+fn assignments(cluster: &Cluster, since: Duration, now: Duration) -> Vec<v1::Assignment> {
     let Some(table) = cluster.table() else {
         return Vec::new();
     };
     let lifetime = table.policy().assumed_cached;
     cluster
         .recent_assignments()
-        .take_while(|assignment| now.saturating_sub(assignment.at) <= lifetime)
+        .take_while(|assignment| {
+            assignment.at >= since && now.saturating_sub(assignment.at) <= lifetime
+        })
         .take(MAX_ASSIGNMENTS)
         .map(|assignment| v1::Assignment {
             key: assignment.key.0,

@@ -8,7 +8,7 @@
 //! | `owner` | the [`Lease`] | its holder, by compare-and-swap |
 //! | `generation` | hash and generation of each configuration ([`Generations`]) | any root, by compare-and-swap |
 //! | `slots` | which VM has which slot | any VM, by compare-and-swap |
-//! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
+//! | `vm/<slot>` | the VM's [record](crate::stored) | that VM |
 //! | `index` | name and version of every resource ([`Index`]) | the owner, by compare-and-swap |
 //! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner, by compare-and-swap |
 //!
@@ -23,6 +23,7 @@ use weir_tables::v1::{ClusterRecord, VmRecord};
 use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::lease::{Generations, Lease};
+use crate::stored::{self, Head};
 
 const PREFIX: &str = "weir/1/";
 /// VMs of one proxy: its worker threads and the main thread.
@@ -106,8 +107,8 @@ pub(crate) fn claim_slot(host: &impl Host, vm: u64, now: Duration) -> Option<u32
             if holder == 0 {
                 return true;
             }
-            let record = record(host, slot, None).and_then(|(record, _)| record);
-            record.is_some_and(|record| record.epoch == holder && expired(&record, now))
+            let head = record::<Head>(host, slot, None).and_then(|(head, _)| head);
+            head.is_some_and(|head| head.epoch == holder && expired(head.deadline_ns, now))
         };
         let free = (0u32..)
             .zip(&slots)
@@ -143,27 +144,35 @@ pub(crate) fn slots(host: &impl Host) -> Vec<u64> {
         .collect()
 }
 
-/// Whether the record's VM has not renewed it in time.
-pub(crate) fn expired(record: &VmRecord, now: Duration) -> bool {
-    Duration::from_nanos(record.deadline_ns) < now
+/// Whether a record's VM has not renewed it in time.
+pub(crate) fn expired(deadline_ns: u64, now: Duration) -> bool {
+    Duration::from_nanos(deadline_ns) < now
 }
 
-/// The number that changes with the record in a slot, and the record unless that number is `seen`.
-pub(crate) fn record(
+/// The number that changes with the record in a slot, and of the record what this message has, unless that number is
+/// `seen`.
+pub(crate) fn record<M: Message + Default>(
     host: &impl Host,
     slot: u32,
     seen: Option<u32>,
-) -> Option<(Option<VmRecord>, u32)> {
+) -> Option<(Option<M>, u32)> {
     let (value, cas) = host.shared(&record_key(slot))?;
     if seen == Some(cas) {
         return Some((None, cas));
     }
-    Some((Some(VmRecord::decode(&*value).ok()?), cas))
+    Some((Some(M::decode(&*value).ok()?), cas))
 }
 
-/// Writes the VM's own record.
-pub(crate) fn set_record(host: &impl Host, slot: u32, record: &VmRecord) {
-    let _ = host.set_shared(&record_key(slot), &record.encode_to_vec(), None);
+/// All of the record in a slot.
+pub(crate) fn whole_record(host: &impl Host, slot: u32) -> Option<VmRecord> {
+    let (value, _) = host.shared(&record_key(slot))?;
+    stored::decode(&value)
+}
+
+/// Writes the VM's own record, with the bytes of what it told of keys earlier.
+pub(crate) fn set_record(host: &impl Host, slot: u32, record: &VmRecord, earlier: &[u8]) {
+    let value = stored::encode(record, earlier);
+    let _ = host.set_shared(&record_key(slot), &value, None);
 }
 
 /// Where the record in a slot is.
@@ -181,7 +190,7 @@ pub(crate) fn renew_record(
     let Some((value, cas)) = host.shared(key) else {
         return;
     };
-    let Ok(mut record) = VmRecord::decode(&*value) else {
+    let Some((mut record, earlier)) = stored::split(&value) else {
         return;
     };
     let lives = record.deadline_ns.saturating_sub(record.published_ns);
@@ -201,7 +210,8 @@ pub(crate) fn renew_record(
             *age = age.saturating_add(passed);
         }
     }
-    let _ = host.set_shared(key, &record.encode_to_vec(), Some(cas));
+    let value = stored::encode(&record, &earlier.encode_to_vec());
+    let _ = host.set_shared(key, &value, Some(cas));
 }
 
 /// The index and the number that changes with it, unless that number is `seen`.

@@ -80,6 +80,8 @@ pub(crate) struct Vm<H> {
     /// By slot, which record was read last.
     peers: BTreeMap<u32, Peer>,
     published: Duration,
+    /// What was told then of keys, encoded ([`crate::stored`]).
+    earlier: Vec<u8>,
     /// Which root looked last at who waits, and when.
     released: Option<(u32, Duration)>,
     /// Whether the want of a slot was logged.
@@ -118,6 +120,7 @@ impl<H: Host> Vm<H> {
             index_cas: None,
             peers: BTreeMap::new(),
             published: Duration::ZERO,
+            earlier: Vec::new(),
             released: None,
             slotless: false,
             disbelieves: false,
@@ -203,7 +206,10 @@ impl<H: Host> Vm<H> {
     /// Nothing is under way, and no tick comes until something is: writes the own record. Says where that is.
     pub(crate) fn idle(&mut self, now: Duration) -> Option<String> {
         self.take_back();
-        self.meet(now);
+        match now.saturating_sub(self.published) >= PUBLISH_INTERVAL {
+            true => self.meet(now),
+            false => self.publish_again(now),
+        }
         // It does not hear that they are replaced, and every VM that sleeps would keep its own of another time.
         if self.host.contents().is_some() {
             self.clusters.iter_mut().for_each(|(_, state)| state.rest());

@@ -377,7 +377,7 @@ impl Worker {
         let next = self
             .requests
             .borrow()
-            .first_key_value()
+            .last_key_value()
             .map(|(c, r)| (*c, r.clone()));
         match next {
             Some((context, in_envoy)) => self.ring_by(context, &in_envoy, &request.entry),

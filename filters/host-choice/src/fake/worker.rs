@@ -110,7 +110,7 @@ impl Worker {
     pub(crate) fn record(&mut self) -> v1::ClusterRecord {
         self.tick(100);
         let (bytes, _) = crate::host::Host::shared(&self.host, "weir/1/vm/0").unwrap();
-        let record = v1::VmRecord::decode(bytes.as_slice()).unwrap();
+        let record = crate::stored::decode(&bytes).unwrap();
         record.clusters.into_iter().next().unwrap()
     }
 }

@@ -170,8 +170,8 @@ fn a_vm_without_ticks_shows_at_once_that_it_is_idle_and_stays_known_while_it_is_
     assert!(load.age_ms >= 10_000, "{}", load.age_ms);
     load.age_ms -= 10_000;
     assert_eq!(after.clusters, before.clusters);
-    assert!(!shared::expired(&after, worker.host.now()));
-    assert!(shared::expired(&before, worker.host.now()));
+    assert!(!shared::expired(after.deadline_ns, worker.host.now()));
+    assert!(shared::expired(before.deadline_ns, worker.host.now()));
     // What its VM writes in between stays.
     worker.host.race(&record, b"newer");
     renew(&other.vm, &record);
@@ -359,5 +359,33 @@ fn the_configured_name_or_the_nodes_stands_for_the_proxy() {
         let sent = worker.host.take_sent(stream);
         let first: &weir_tables::discovery::DeltaDiscoveryRequest = &sent[0];
         assert_eq!(first.node.as_ref().unwrap().id, name);
+    }
+}
+
+#[test]
+fn a_vm_that_is_idle_soon_after_its_record_tells_the_keys_of_before_and_since() {
+    let mut worker = Worker::with(&holding(1, 4096));
+    let mut other = Worker::of(&worker.host, RULES);
+    let asked = |worker: &mut Worker, context, key| {
+        let request = FakeRequest::new(&[("x-weir-key", key)]);
+        let (mut exchange, action) = worker.ask(context, &request);
+        assert_eq!(action, Action::Continue);
+        request.answer(A, &[(":status", "200")]);
+        exchange.on_response(&request);
+        exchange.on_end(&request);
+    };
+    asked(&mut worker, 7, "before");
+    worker.tick(100);
+    worker.host.pass(Duration::from_millis(10));
+    asked(&mut worker, 8, "since");
+    worker.root.on_idle().expect("it has a slot");
+    // It has read nothing of this VM yet.
+    other.tick(20);
+    let now = other.host.now();
+    for key in ["before", "since"] {
+        let keys = weir_policy::Keys::new([weir_policy::KeyHash::of(key.as_bytes())]);
+        let lacks = |cluster: &weir_policy::Cluster| cluster.lacks(0, &keys, now);
+        let lacks = other.vm.enter(|vm| vm.cluster("rules").map(lacks));
+        assert_eq!(lacks, Some(Some(0)), "{key}");
     }
 }

@@ -132,7 +132,7 @@ fn a_vm_keeps_its_slot_and_gets_that_of_a_dead_one() {
     assert_eq!(claim_slot(&host, 7, ALIVE), Some(0));
     assert_eq!(claim_slot(&host, 8, ALIVE), Some(1));
     assert_eq!(claim_slot(&host, 7, ALIVE), Some(0), "its own");
-    set_record(&host, 0, &record_of(7));
+    set_record(&host, 0, &record_of(7), &[]);
     assert_eq!(claim_slot(&host, 9, ALIVE), Some(2), "nobody is dead");
     assert_eq!(claim_slot(&host, 10, DEAD), Some(0), "7 is");
     assert_eq!(slots(&host), [10, 8, 9]);
@@ -154,15 +154,15 @@ fn slots_are_bounded() {
 #[test]
 fn a_record_is_decoded_when_it_has_changed() {
     let host = ready();
-    assert_eq!(record(&host, 0, None), None);
-    set_record(&host, 0, &record_of(7));
+    assert_eq!(record::<VmRecord>(&host, 0, None), None);
+    set_record(&host, 0, &record_of(7), &[]);
     let (read, cas) = record(&host, 0, None).unwrap();
     assert_eq!(read, Some(record_of(7)));
-    assert_eq!(record(&host, 0, Some(cas)), Some((None, cas)));
-    set_record(&host, 0, &record_of(8));
+    assert_eq!(record::<VmRecord>(&host, 0, Some(cas)), Some((None, cas)));
+    set_record(&host, 0, &record_of(8), &[]);
     let (read, newer) = record(&host, 0, Some(cas)).unwrap();
     assert_eq!((read, newer != cas), (Some(record_of(8)), true));
-    assert!(!expired(&record_of(7), ALIVE) && expired(&record_of(7), DEAD));
+    assert!(!expired(record_of(7).deadline_ns, ALIVE) && expired(record_of(7).deadline_ns, DEAD));
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn what_a_renewed_record_tells_never_looks_newer_than_it_is() {
         clusters: vec![told],
         ..record_of(7)
     };
-    set_record(&host, 0, &before);
+    set_record(&host, 0, &before, &[]);
     for _ in 0..10 {
         host.pass(Duration::from_micros(1_000_300));
         renew_record(&host, &record_key(0), |_| true);
     }
-    let after = record(&host, 0, None).unwrap().0.unwrap();
+    let after = whole_record(&host, 0).unwrap();
     assert_eq!(after.published_ns, 10_003_000_000);
     let cluster = &after.clusters[0];
     let ages = [

@@ -4,36 +4,18 @@
 use std::time::Duration;
 
 use weir_policy::{Assignment, HostId, KeyHash};
-use weir_tables::{decode_load, v1};
+use weir_tables::decode_load;
 
 use super::clusters::Clusters;
+use crate::stored::{PeerCluster, PeerRecord};
 
 #[derive(Default)]
 pub(super) struct Peer {
-    /// What is looked at again of its newest record: its clusters, and which hosts have how much in flight.
-    pub(super) record: v1::VmRecord,
+    /// Its newest, [stripped](PeerRecord::strip).
+    pub(super) record: PeerRecord,
     pub(super) cas: u32,
     /// Assignments up to this time are known.
     pub(super) assigned_until: Duration,
-}
-
-/// Leaves what is looked at again.
-pub(super) fn strip(record: &mut v1::VmRecord) {
-    for cluster in &mut record.clusters {
-        *cluster = v1::ClusterRecord {
-            cluster: std::mem::take(&mut cluster.cluster),
-            hosts: std::mem::take(&mut cluster.hosts),
-            ..Default::default()
-        };
-        cluster.hosts.retain(|host| host.in_flight > 0);
-        for host in &mut cluster.hosts {
-            *host = v1::HostRecord {
-                address: std::mem::take(&mut host.address),
-                in_flight: host.in_flight,
-                ..Default::default()
-            };
-        }
-    }
 }
 
 impl Peer {
@@ -41,12 +23,12 @@ impl Peer {
     /// assignment.
     pub(super) fn learn(
         &self,
-        record: &v1::VmRecord,
+        record: &PeerRecord,
         clusters: &mut Clusters,
         now: Duration,
     ) -> Duration {
         let published = Duration::from_nanos(record.published_ns);
-        let mut newest = self.assigned_until;
+        let earlier = Duration::from_nanos(record.earlier_ns);
         for told in &record.clusters {
             let Some(state) = clusters.get_mut(&told.cluster) else {
                 continue;
@@ -57,6 +39,23 @@ impl Peer {
                     state.cluster.observed(HostId::of(&host.address), load, now);
                 }
             }
+        }
+        let before = self.assigned(&record.earlier, earlier, clusters);
+        before.max(self.assigned(&record.clusters, published, clusters))
+    }
+
+    /// Takes over the assignments of a record of that time; returns the time of the newest that is known now.
+    fn assigned(
+        &self,
+        told: &[PeerCluster],
+        published: Duration,
+        clusters: &mut Clusters,
+    ) -> Duration {
+        let mut newest = self.assigned_until;
+        for told in told {
+            let Some(state) = clusters.get_mut(&told.cluster) else {
+                continue;
+            };
             for assignment in told.assignments.iter().rev() {
                 let at = published.saturating_sub(Duration::from_millis(assignment.age_ms.into()));
                 if at > self.assigned_until {

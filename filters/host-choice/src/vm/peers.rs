@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weir_policy::HostId;
-use weir_tables::v1;
 
 use super::Vm;
-use super::peer::{Peer, strip};
+use super::peer::Peer;
 use crate::host::Host;
 use crate::index;
 use crate::report::{Next, ReportStream};
 use crate::shared;
+use crate::stored::PeerRecord;
 
 impl<H: Host> Vm<H> {
     pub(super) fn read_peers(&mut self, slots: &[u64], now: Duration) {
@@ -22,21 +22,22 @@ impl<H: Host> Vm<H> {
                 continue;
             }
             let peer = self.peers.entry(slot).or_default();
-            let Some((news, cas)) = shared::record(&self.host, slot, Some(peer.cas)) else {
-                peer.record = v1::VmRecord::default();
+            let Some((news, cas)) = shared::record::<PeerRecord>(&self.host, slot, Some(peer.cas))
+            else {
+                peer.record = PeerRecord::default();
                 continue;
             };
             if let Some(mut record) = news {
                 let assigned_until = peer.learn(&record, &mut self.clusters, now);
-                strip(&mut record);
+                record.strip();
                 *peer = Peer {
                     record,
                     cas,
                     assigned_until,
                 };
             }
-            if peer.record.epoch != *holder || shared::expired(&peer.record, now) {
-                peer.record = v1::VmRecord::default();
+            if peer.record.epoch != *holder || shared::expired(peer.record.deadline_ns, now) {
+                peer.record = PeerRecord::default();
             }
         }
         for (name, state) in self.clusters.iter_mut() {
@@ -51,18 +52,14 @@ impl<H: Host> Vm<H> {
 
     /// What a stream of reports is told next, of all live VMs of the proxy, this one's included.
     pub(crate) fn report(&self, told: &mut ReportStream, proxy: &str, now: Duration) -> Next {
-        let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
-        let head = |peer: &v1::VmRecord| v1::VmRecord {
-            clusters: Vec::new(),
-            ..*peer
-        };
+        let live = |peer: &&PeerRecord| peer.epoch != 0 && !shared::expired(peer.deadline_ns, now);
         let peers = self.peers.values().map(|peer| &peer.record);
-        let mut heads: Vec<_> = peers.filter(live).map(head).collect();
+        let mut heads: Vec<_> = peers.filter(live).map(PeerRecord::head).collect();
         heads.extend(self.slot.map(|slot| self.head(slot, self.published)));
         heads.sort_unstable_by_key(|head| head.slot);
         // One at a time: all of them may be large.
         told.next(proxy, &heads, |head| {
-            shared::record(&self.host, head.slot, None)?.0
+            shared::whole_record(&self.host, head.slot)
         })
     }
 
@@ -71,7 +68,7 @@ impl<H: Host> Vm<H> {
         let live = self
             .peers
             .values()
-            .filter(|peer| !shared::expired(&peer.record, now));
+            .filter(|peer| !shared::expired(peer.record.deadline_ns, now));
         let peers = live
             .flat_map(|peer| &peer.record.clusters)
             .map(|record| record.cluster.clone());

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use prost::Message;
 use weir_policy::HostId;
 use weir_tables::v1;
 
 use super::Vm;
 use crate::host::{Host, LogLevel};
 use crate::shared;
+use crate::stored::Earlier;
 
 /// A record that was not renewed for this long is a dead VM's; thirty missed writes.
 const RECORD_LIFETIME: Duration = Duration::from_secs(3);
@@ -35,8 +37,17 @@ impl<H: Host> Vm<H> {
             .count();
         self.metrics.stale_tables.set(&self.host, stale as u64);
         if let Some(slot) = self.slot {
-            let record = self.record(slot, now);
-            shared::set_record(&self.host, slot, &record);
+            let mut record = self.record(slot, Duration::ZERO, now);
+            self.earlier = Earlier::take(&mut record).encode_to_vec();
+            shared::set_record(&self.host, slot, &record, &self.earlier);
+        }
+    }
+
+    /// Writes the own record once more, so soon after it was published that the keys told then are told as they were.
+    pub(super) fn publish_again(&mut self, now: Duration) {
+        if let Some(slot) = self.slot {
+            let record = self.record(slot, self.published, now);
+            shared::set_record(&self.host, slot, &record, &self.earlier);
         }
     }
 
@@ -56,12 +67,16 @@ impl<H: Host> Vm<H> {
         });
     }
 
-    fn record(&mut self, slot: u32, now: Duration) -> v1::VmRecord {
+    /// With the keys that were sent since.
+    fn record(&mut self, slot: u32, since: Duration, now: Duration) -> v1::VmRecord {
         let named = self
             .clusters
             .iter_mut()
             .filter(|(_, state)| state.roots > 0);
-        let clusters = named.map(|(name, state)| state.counters.record(name, &state.cluster, now));
+        let clusters = named.map(|(name, state)| {
+            let times = (since, now);
+            state.counters.record(name, &state.cluster, times)
+        });
         let clusters = clusters.collect();
         v1::VmRecord {
             clusters,

@@ -109,7 +109,7 @@ impl Proxy {
     pub(crate) fn records(&self) -> Vec<v1::VmRecord> {
         let all = self.process.shared();
         let records = all.iter().filter(|(key, ..)| key.contains("/vm/"));
-        let records = records.map(|(_, _, value)| v1::VmRecord::decode(&**value).unwrap());
+        let records = records.map(|(_, _, value)| weir_filter::stored::decode(value).unwrap());
         let lives = |record: &v1::VmRecord| record.deadline_ns >= self.now.get().as_nanos() as u64;
         records.filter(lives).collect()
     }
