@@ -215,7 +215,7 @@ impl Demo {
     fn try_way(&mut self, way: &Way) -> Result<Told> {
         let started = Instant::now();
         let folder = self.folder.join(way.folder());
-        let mut processes = Processes::new(folder.clone())?;
+        let mut processes = Processes::bound_in(folder.clone())?;
         self.progress.say("starting", started.elapsed());
         let (envoys, sights) = stage::start(
             (&self.plan, &self.workload),

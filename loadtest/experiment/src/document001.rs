@@ -208,7 +208,7 @@ impl Document001 {
     fn try_run(&mut self, run: Run) -> Result<Told> {
         let started = Instant::now();
         let folder = self.folder.join(run.slug());
-        let mut processes = Processes::new(folder.clone())?;
+        let mut processes = Processes::bound_in(folder.clone())?;
         self.progress.say("starting", started.elapsed());
         let stage = (&self.plan, &self.workload);
         let (callers, sights) = stage::start(stage, &self.programs, run, &mut processes, &folder)?;

@@ -48,8 +48,6 @@ use crate::variant::Variant;
 use crate::verdict::Verdict;
 use crate::{Experiment, driver};
 
-/// The record of running processes, in the folder of a way.
-const RECORD: &str = "processes.json";
 /// Starting the processes of a way and making k6's virtual users.
 const AROUND: Duration = Duration::from_secs(10);
 
@@ -360,7 +358,7 @@ impl Load {
         let Self { args, made, .. } = self;
         let plan = &made.plan;
         let folder = self.folder.join(way.name());
-        let mut processes = Processes::new(folder.clone())?.bound(folder.join(RECORD));
+        let mut processes = Processes::bound_in(folder.clone())?;
         self.progress.say("starting", started.elapsed());
         let Stage {
             callers,

@@ -41,7 +41,7 @@ use self::rounds::{Asked, Round};
 use self::terms::Terms;
 use self::way::Way;
 use crate::driver::GIVEN;
-use crate::variant::Variant;
+use crate::variant::{Variant, in_turn};
 use crate::{Experiment, Seeded};
 
 /// Shards of the index, each of which a query searches by one call of the hot function.
@@ -115,7 +115,7 @@ impl Experiment for Search {
     fn play(&mut self, start: &u32) -> Result<Vec<Round>> {
         println!("search: start {} of {}", start + 1, self.plan.starts);
         let logs = self.folder.join("logs").join(start.to_string());
-        let mut engines = Engines::start(self, Processes::new(logs)?)?;
+        let mut engines = Engines::start(self, *start, Processes::bound_in(logs)?)?;
         let asked = Asked {
             terms: &self.terms,
             seed: self.args.seeded.seed,
@@ -172,7 +172,7 @@ struct Engines {
 }
 
 impl Engines {
-    fn start(search: &Search, mut processes: Processes) -> Result<Self> {
+    fn start(search: &Search, start: u32, mut processes: Processes) -> Result<Self> {
         let folder = |parent: &Path| {
             tempfile::Builder::new()
                 .prefix("weir-search")
@@ -190,7 +190,8 @@ impl Engines {
             &places(Way::Scheduled).events,
         )?;
         let (mut nodes, mut watches) = (Vec::new(), Vec::new());
-        for &way in Way::value_variants() {
+        // What is started first has the machine for itself.
+        for &way in in_turn(start as usize, Way::value_variants()) {
             let places = places(way);
             if way.has_ring() {
                 watches.push((way, Watch::over(&places.events)?));

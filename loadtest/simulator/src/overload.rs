@@ -119,7 +119,7 @@ impl Way {
             // Defaults of weir-control, of the filter and of weir-replay.
             poll: Duration::from_secs(1),
             publish: Duration::from_millis(20),
-            report: Duration::from_secs(1),
+            report: Duration::from_millis(100),
             orca: true,
             gives_back: false,
             ejects: true,

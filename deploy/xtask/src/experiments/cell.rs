@@ -52,7 +52,7 @@ impl Setting {
             policy,
             callers: 1,
             poll: workload.poll,
-            orca: workload.orca,
+            orca: workload.orca || policy.weighs_answers(),
             trouble: Trouble::None,
         }
     }

@@ -9,6 +9,13 @@ pub(super) struct Policy {
     pub(super) role: Role,
 }
 
+impl Policy {
+    /// Without load on answers it is another policy: hosts say it here also where they say it to nobody else.
+    pub(super) fn weighs_answers(&self) -> bool {
+        self.flags == "--placement weighted"
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Sees what no caller can.

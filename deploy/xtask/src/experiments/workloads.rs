@@ -95,7 +95,8 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "document-001",
         title: "Document 001",
         about: "Requests made up from van den Berg's text, from 10:00 on. Caches are empty at first; the first \
-                third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers.",
+                third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers but \
+                for the policy that is weighted by it.",
         requests: Requests::Simulated(
             "--begin 600m --window 90m --from 30m",
             "--begin 600m --window 6m --from 2m",

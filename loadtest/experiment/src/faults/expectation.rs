@@ -12,6 +12,8 @@ pub struct Gap {
     pub least: f64,
     /// How many are not answered depends on how long a part takes, so on the machine.
     pub by_time: bool,
+    /// Figures may be over their bounds for it, too.
+    pub excuses_figures: bool,
 }
 
 impl Gap {

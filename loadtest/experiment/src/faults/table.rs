@@ -22,7 +22,7 @@ const HEAD: [&str; 11] = [
 pub fn page(all: &[Played]) -> String {
     format!(
         "# Results\n\nWritten by `cargo xtask faults --update`: {} faults at full length in one run, release \
-         builds, on {}. What is checked and what the columns mean is in [README.md](README.md).\n\n{}",
+         builds, on {}. Hosts EMULATE their work. What is checked and what the columns mean is in [README.md](README.md).\n\n{}",
         all.len(),
         weir_stage::machine::describe(),
         markdown(all)

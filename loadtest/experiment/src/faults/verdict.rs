@@ -43,13 +43,17 @@ impl Verdict {
     ) -> Self {
         let never = never(figures);
         let mut ways = shares(figures, expectation.important, expectation.low);
-        ways.extend(over(measured));
+        let over: Vec<String> = over(measured).collect();
+        let is_held = |gap: &Gap| gap.excuses_figures || over.is_empty();
+        ways.extend(over.iter().cloned());
         match known_gap {
             _ if never.is_empty() && ways.is_empty() => Self::Held,
-            Some(Gap { why, least, .. })
-                if never.is_empty() && shares(figures, least, least).is_empty() =>
+            Some(gap)
+                if never.is_empty()
+                    && is_held(&gap)
+                    && shares(figures, gap.least, gap.least).is_empty() =>
             {
-                let why = why.to_owned();
+                let why = gap.why.to_owned();
                 Self::KnownGap { ways, why }
             }
             _ => {
@@ -219,12 +223,18 @@ mod tests {
             why: "it looks idle",
             least: 99.0,
             by_time: false,
+            excuses_figures: true,
         };
         let verdict = |value, gap| Verdict::of(&EXPECTED, &good(), &[share(value)], gap);
         assert_eq!(verdict(2.0, None), Verdict::Held);
         assert!(!verdict(2.1, None).is_good());
         let known = verdict(2.1, Some(gap));
         assert!(known.is_good());
+        let of_shares = Gap {
+            excuses_figures: false,
+            ..gap
+        };
+        assert!(!verdict(2.1, Some(of_shares)).is_good());
         let lost = Figures { lost: 1, ..good() };
         let verdict = Verdict::of(&EXPECTED, &lost, &[], Some(gap));
         assert!(!verdict.is_good());
@@ -240,6 +250,7 @@ mod tests {
             why: "an agent starts",
             least: 90.0,
             by_time,
+            excuses_figures: false,
         };
         let (full, short) = (Length::full(1, 1, 1), Length::short(1, 1, 1));
         for (by_time, length, least) in [
@@ -265,6 +276,7 @@ mod tests {
                 why: "who finds out fails",
                 least: 99.0,
                 by_time: false,
+                excuses_figures: false,
             };
             let verdict = Verdict::of(&EXPECTED, &figures, &[], Some(gap));
             assert_ne!(verdict, Verdict::Held);

@@ -167,7 +167,7 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
         tried.samples
     );
     // They would have ended with a killed command, and who they were is known.
-    let recorded = record::read(&folder.path().join("weir").join(RECORD)).unwrap();
+    let recorded = record::read(&folder.path().join("weir").join(record::FILE)).unwrap();
     assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS.count + 1);
     assert!(!recorded.iter().any(record::Entry::lives), "{recorded:?}");
     // Both summaries are kept, and each objective stands in the text.

@@ -86,11 +86,12 @@ pub async fn run(
             cpu: Duration::ZERO,
         });
     }
+    let mut order = StdRng::seed_from_u64(asked.seed ^ u64::from(start));
+    engines.shuffle(&mut order);
     let warm_up = asked.bodies(Load::Mixed, asked.plan.warm_up, start, u32::MAX);
     for engine in &mut engines {
         engine.ask(&warm_up).await?;
     }
-    let mut order = StdRng::seed_from_u64(asked.seed ^ u64::from(start));
     let mut rounds = Vec::new();
     let turn = asked.plan.lead + asked.plan.measured;
     for round in 0..asked.plan.rounds {

@@ -52,7 +52,7 @@ fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize) -> Result
     let work = Work::make(&folder.join("work"), rules)?;
     let mut cgroups = Cgroups::new("shared-node")?;
     cgroups.confine(&Cores::from([0]))?;
-    let mut processes = Processes::new(folder.to_owned())?;
+    let mut processes = Processes::bound_in(folder.to_owned())?;
     let host = service::start(&mut processes, programs, &cgroups, &work, folder)?;
     warm_up(&mut processes, programs, &work, folder, host)?;
     let burst = folder.join("burst");

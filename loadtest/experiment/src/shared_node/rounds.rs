@@ -107,7 +107,7 @@ pub fn run(
     } = *setting;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut cgroups = Cgroups::new("shared-node")?;
-    let mut processes = Processes::new(folder.to_owned())?;
+    let mut processes = Processes::bound_in(folder.to_owned())?;
     let mut mesh = mesh::start(&mut processes, setting, &cgroups, folder)?;
     if way == Way::Static {
         cgroups.confine(&Cores::from([0]))?;

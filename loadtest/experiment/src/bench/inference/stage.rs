@@ -51,7 +51,7 @@ impl Stage {
     pub(super) fn start(setting: &Setting, plan: &Plan, way: Way, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
         let programs = &setting.programs;
-        let mut processes = Processes::new(folder.to_owned())?;
+        let mut processes = Processes::bound_in(folder.to_owned())?;
         let request_log = folder.join("requests.ndjson");
         let started = start_hosts(
             &mut processes,

@@ -79,7 +79,7 @@ pub(super) fn measure(setting: &Setting) -> Result<Section> {
 }
 
 async fn delays(setting: &Setting, plan: Plan, folder: &Path) -> Result<Vec<Delay>> {
-    let mut processes = Processes::new(folder.to_owned())?;
+    let mut processes = Processes::bound_in(folder.to_owned())?;
     let hosts = Hosts::start(HOSTS).await?;
     let programs = &setting.programs;
     let config = config(&hosts, plan.interval, &programs.filter);

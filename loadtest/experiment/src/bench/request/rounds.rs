@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
+use weir_report::quantile;
 use weir_stage::interrupt;
 
 use crate::bench::load::{Pace, Pool, Work};
@@ -18,7 +19,7 @@ use crate::bench::request::way::Way;
 use crate::variant::in_turn;
 
 /// The most of so many is taken for saturation: what else the machine does only makes it less.
-const CALIBRATIONS: usize = 3;
+const CALIBRATIONS: usize = 5;
 
 #[derive(Default)]
 pub(super) struct Results {
@@ -73,7 +74,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Half of what the group's reference way does at most becomes the rate of the open loop.
+    /// Half of what the group's reference way usually does at most becomes the rate of the open loop.
     fn calibrate(&mut self) -> Result<()> {
         let saturating = |case: &Case| case.rate == Rate::Closed && case.protocol == SATURATING;
         let number = self.group.cases.iter().position(saturating);
@@ -83,12 +84,13 @@ impl Runner<'_> {
         let work = self.work(number, way)?;
         let mut pool = Pool::connect(target, SATURATING, work)?;
         pool.send(Pace::Closed, self.plan.warm_up)?;
-        let mut most = 0.0_f64;
+        let mut most = Vec::with_capacity(CALIBRATIONS);
         for _ in 0..CALIBRATIONS {
             let answers = pool.send(Pace::Closed, self.plan.slice)?;
-            most = most.max(answers.per_second());
+            most.push(answers.per_second());
         }
-        self.results.rate = (most / 2.0 / 50.0).round().max(1.0) * 50.0;
+        let usual = quantile(&most, 0.5).context("nothing was sent")?;
+        self.results.rate = (usual / 2.0 / 50.0).round().max(1.0) * 50.0;
         Ok(())
     }
 

@@ -149,7 +149,7 @@ impl Sidecar {
 impl<'a> Starter<'a> {
     /// With hosts and weir-control.
     pub(super) fn new(programs: &'a Programs, group: &'a Group, folder: &'a Path) -> Result<Self> {
-        let mut processes = Processes::new(folder.to_path_buf())?;
+        let mut processes = Processes::bound_in(folder.to_path_buf())?;
         let hosts = start_hosts(&mut processes, group, folder)?;
         let config = control::config(tables(&hosts));
         let control = control::start(&mut processes, &programs.control, &config, folder)?;

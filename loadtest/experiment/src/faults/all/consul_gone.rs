@@ -23,6 +23,7 @@ pub(crate) const FAULT: Fault = Fault {
          that there is no host",
         least: 90.0,
         by_time: true,
+        excuses_figures: true,
     }),
 };
 

@@ -23,6 +23,7 @@ pub(crate) const FAULT: Fault = Fault {
               important ones two at most; nobody tries again what a host has answered",
         least: 93.0,
         by_time: false,
+        excuses_figures: false,
     }),
 };
 

@@ -26,6 +26,7 @@ pub(crate) const FAULT: Fault = Fault {
          hundreds. See host-frozen-hedged",
         least: 90.0,
         by_time: false,
+        excuses_figures: true,
     }),
 };
 

@@ -31,6 +31,7 @@ pub(crate) const FAULT: Fault = Fault {
         why: "a request whose connection ends after it was passed on is not sent again: its work may have begun",
         least: 90.0,
         by_time: false,
+        excuses_figures: false,
     }),
 };
 

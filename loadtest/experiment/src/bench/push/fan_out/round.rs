@@ -78,7 +78,7 @@ pub(super) async fn measure(
     hosts: &Hosts,
     folder: &Path,
 ) -> Result<Round> {
-    let mut processes = Processes::new(folder.to_owned())?;
+    let mut processes = Processes::bound_in(folder.to_owned())?;
     let (process, server) = way.start(setting, &mut processes, hosts, folder)?;
     let names = way.names();
     let (crowd, _) = Crowd::connect(SIDECARS, server, &names, hosts).await?;
