@@ -27,7 +27,8 @@ pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
     let every = |(plan, _): &(Plan, _)| format!("{} ms", plan.interval.as_millis());
     let intervals: Vec<String> = all.iter().map(every).collect();
     Ok(Section {
-        title: "Push: from a change at a host until both sidecars decide by it (SIMULATED hosts)".to_owned(),
+        title: "Push: from a change at a host until both sidecars decide by it (SIMULATED hosts)"
+            .to_owned(),
         how: format!(
             "weir-control with selection rendezvous and overload breaker, which asks hosts every {} and has its \
              defaults beside that, {} Envoys with the filter, {HOSTS} SIMULATED hosts: the bench plays them, \
@@ -40,8 +41,7 @@ pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
         ),
         table: Table::new(HEADER, rows),
         notes: vec![
-            "Half an interval of it is the wait until the host is asked (±10 %), on average; weir-control \
-             publishes every 100 ms."
+            "Half an interval of it is the wait until the host is asked (±10 %), on average."
                 .to_owned(),
         ],
         plots: vec![plot(all)],

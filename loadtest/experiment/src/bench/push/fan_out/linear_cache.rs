@@ -29,6 +29,8 @@ pub(super) fn start(
     let mut command = Command::new(program);
     command.arg("-hosts").arg(hosts.list(folder)?);
     command.args(whole.then_some("-whole"));
+    // As often as weir-control sends a table to a thousand sidecars for newer figures (control-plane/fleet/src/pace.rs).
+    command.args(["-publish", "200ms"]);
     let (process, Ports { xds }) = ports::start(processes, "linear-cache", command, folder)?;
     Ok((process, xds))
 }

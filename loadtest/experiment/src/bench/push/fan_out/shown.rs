@@ -55,8 +55,8 @@ pub(super) fn section(plan: &Plan, rounds: &[Vec<Round>; Way::ALL.len()]) -> Res
 
 fn how(plan: &Plan) -> String {
     format!(
-        "{HOSTS} hosts change once a second each and are asked each second ±10 %; changes of 100 ms go \
-         out together. {SIDECARS} simulated sidecars, each with a TCP connection and a delta stream of \
+        "{HOSTS} hosts change once a second each and are asked each second ±10 %; changes of 200 ms go \
+         out together, as weir-control has it for so many sidecars. {SIDECARS} simulated sidecars, each with a TCP connection and a delta stream of \
          its own, accept what comes. {} rounds of each way in turns, every other backwards, {} s each after settling; then all \
          sidecars leave and come back at once. Hosts and sidecars are one process beside the measured \
          one, on the same cores.",
