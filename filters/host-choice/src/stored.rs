@@ -231,7 +231,7 @@ mod tests {
             in_flight: 2,
             load: Some(v1::Load::default()),
         };
-        assert_eq!(peer.clusters[0].hosts, [host.clone()]);
+        assert_eq!(peer.clusters[0].hosts, std::slice::from_ref(&host));
         peer.strip();
         assert_eq!(peer.clusters[0].hosts, [PeerHost { load: None, ..host }]);
         assert!(peer.earlier.is_empty() && peer.clusters[0].assignments.is_empty());
