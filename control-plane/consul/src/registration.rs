@@ -25,9 +25,6 @@ pub struct Sidecar {
     pub address: IpAddr,
     /// Where other sidecars connect to.
     pub port: u16,
-    /// Of a page of metrics beside those that a kind of instance tells anyway, where Prometheus reaches it: the node's
-    /// governor of a host, the sidecar's Envoy of a caller.
-    pub metrics: Option<u16>,
 }
 
 /// What a caller's sidecar has to do.
@@ -43,6 +40,8 @@ pub struct Calls<'a> {
     pub front: Option<u16>,
     /// Where it has tables from, if not from a service of the mesh.
     pub control: Option<&'a StaticCluster>,
+    /// The port of its Envoy's admin pages, where Prometheus reaches it.
+    pub envoy_admin: Option<u16>,
 }
 
 /// A service as an application reaches it.
@@ -82,15 +81,16 @@ pub struct StaticCluster {
 }
 
 impl Sidecar {
-    /// A host: its application's port, and how much it can do, where that is known.
+    /// A host: its application's port, how much it can do, where that is known, and the port of its node's governor,
+    /// where Prometheus reaches it.
     #[must_use]
-    pub fn host(&self, port: u16, millicores: Option<u32>) -> Value {
+    pub fn host(&self, port: u16, millicores: Option<u32>, governor: Option<u16>) -> Value {
         let address = self.address;
         let mut meta = json!({"weir-metrics-port": port.to_string()});
         if let Some(millicores) = millicores {
             meta["weir-capacity-millicores"] = json!(millicores.to_string());
         }
-        if let Some(governor) = self.metrics {
+        if let Some(governor) = governor {
             meta["weir-governor-port"] = json!(governor.to_string());
         }
         let mut service =
@@ -162,7 +162,7 @@ impl Sidecar {
         if let Some(port) = calls.front {
             service["Port"] = json!(port);
         }
-        if let Some(envoy) = self.metrics {
+        if let Some(envoy) = calls.envoy_admin {
             service["Meta"] = json!({"weir-envoy-port": envoy.to_string()});
         }
         service
@@ -246,7 +246,6 @@ mod tests {
             service: "rules".into(),
             address: [10, 0, 0, 11].into(),
             port: 21_000,
-            metrics: None,
         }
     }
 
@@ -264,16 +263,14 @@ mod tests {
 
     #[test]
     fn prometheus_is_told_the_ports_that_no_registration_has() {
-        let told = Sidecar {
-            metrics: Some(9414),
-            ..sidecar()
+        let host = sidecar().host(9001, None, Some(9414));
+        assert_eq!(host["Meta"]["weir-governor-port"], "9414");
+        let calls = Calls {
+            envoy_admin: Some(9901),
+            ..Calls::default()
         };
-        assert_eq!(told.host(9001, None)["Meta"]["weir-governor-port"], "9414");
-        let calls = Calls::default();
-        assert_eq!(
-            told.caller(&calls)["Meta"],
-            json!({"weir-envoy-port": "9414"})
-        );
+        let caller = sidecar().caller(&calls);
+        assert_eq!(caller["Meta"], json!({"weir-envoy-port": "9901"}));
         let xds = ([127, 0, 0, 1], 18_000).into();
         let reached = sidecar().control(xds, ([10, 0, 0, 11], 19_000).into());
         assert_eq!(reached["Meta"], json!({"weir-metrics-port": "19000"}));
@@ -283,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_host_tells_where_its_pages_are_and_is_checked_with_its_sidecar() {
-        let service = sidecar().host(9001, Some(4000));
+        let service = sidecar().host(9001, Some(4000), None);
         let meta = json!({"weir-metrics-port": "9001", "weir-capacity-millicores": "4000"});
         assert_eq!(service["Meta"], meta);
         let sidecar = &service["Connect"]["SidecarService"];

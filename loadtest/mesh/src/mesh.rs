@@ -246,10 +246,9 @@ impl Mesh {
             service: HOSTS.to_owned(),
             address: host.address.ip(),
             port: host.address.port(),
-            metrics: None,
         };
         let millicores = 1000 * self.plan.cores;
-        let service = sidecar.host(host.application.port(), Some(millicores));
+        let service = sidecar.host(host.application.port(), Some(millicores), None);
         self.consul.register(&service)
     }
 
@@ -269,7 +268,6 @@ impl Mesh {
             service: service.to_owned(),
             address: place.address,
             port: self.ports.take()?,
-            metrics: None,
         };
         let upstreams = [
             Upstream::new(HOSTS, caller.outbound.port()),

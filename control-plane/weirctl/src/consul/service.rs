@@ -11,11 +11,8 @@ use crate::flags::consul::{Instance, Service, ServiceKind};
 pub fn service(asked: &Service) -> Value {
     match &asked.kind {
         ServiceKind::Host(host) => {
-            let sidecar = Sidecar {
-                metrics: host.governor_port,
-                ..sidecar(&host.instance, &host.name)
-            };
-            sidecar.host(host.port, host.millicores)
+            let sidecar = sidecar(&host.instance, &host.name);
+            sidecar.host(host.port, host.millicores, host.governor_port)
         }
         ServiceKind::Control(control) => {
             sidecar(&control.instance, &control.name).control(control.xds, control.admin)
@@ -28,15 +25,13 @@ pub fn service(asked: &Service) -> Value {
                 certificate: path(&caller.certificate),
                 key: path(&caller.key),
             });
-            let sidecar = Sidecar {
-                metrics: caller.envoy_admin_port,
-                ..sidecar(&caller.instance, &caller.name)
-            };
+            let sidecar = sidecar(&caller.instance, &caller.name);
             sidecar.caller(&Calls {
                 upstreams: &caller.upstream,
                 transparent: caller.transparent,
                 front: caller.front,
                 control: control.as_ref(),
+                envoy_admin: caller.envoy_admin_port,
             })
         }
     }
@@ -48,6 +43,5 @@ fn sidecar(instance: &Instance, service: &str) -> Sidecar {
         service: service.to_owned(),
         address: instance.address,
         port: instance.sidecar_port,
-        metrics: None,
     }
 }

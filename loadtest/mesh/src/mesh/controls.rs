@@ -54,7 +54,6 @@ impl Mesh {
             service: CONTROL.to_owned(),
             address: control.xds.ip(),
             port: self.ports.take()?,
-            metrics: None,
         };
         // Consul's agent, which checks it, may be in another namespace.
         let service = sidecar.control(control.xds, control.admin);

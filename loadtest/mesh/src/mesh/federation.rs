@@ -86,7 +86,6 @@ impl Mesh {
             service: FRONTS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
-            metrics: None,
         };
         let upstreams = [
             Upstream::new(HOSTS, self.ports.take()?),
@@ -116,7 +115,6 @@ impl Mesh {
             service: FAR_CALLERS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
-            metrics: None,
         };
         let mut upstreams = Vec::new();
         for service in [HOSTS, CONTROL, FRONTS] {

@@ -35,7 +35,6 @@ impl Mesh {
             service: CALLERS.to_owned(),
             address: place.address,
             port: self.ports.take()?,
-            metrics: None,
         };
         let calls = Calls {
             transparent: true,
