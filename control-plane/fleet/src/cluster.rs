@@ -426,6 +426,7 @@ impl Cluster {
                     in_progress: Some(load.in_progress),
                     queued: Some(load.queued.clone()),
                     queuing_delay: load.queuing_delay_us.map(Duration::from_micros),
+                    delay_is_late: false,
                     busy_cores: load.busy_cores,
                     work: load.tells_work.then(|| load.work_us.clone()),
                 };

@@ -12,6 +12,8 @@ pub struct Figures {
     pub queued: Option<Vec<u32>>,
     /// Mean wait in the queue over the last window.
     pub queuing_delay: Option<Duration>,
+    /// It is that of jobs whose answers are done, however long ago they waited.
+    pub delay_is_late: bool,
     /// Cores in use.
     pub busy_cores: Option<u32>,
     /// Core time that its jobs are expected to need still, in microseconds, by business class.
@@ -19,6 +21,13 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// The wait of jobs that have left the queue lately: where it is told late the queue's length says more.
+    #[must_use]
+    pub fn delay_of_now(&self) -> Option<Duration> {
+        let is_late = self.delay_is_late && self.queued.is_some();
+        self.queuing_delay.filter(|_| !is_late)
+    }
+
     /// Jobs that they tell.
     #[must_use]
     pub fn jobs(&self) -> u64 {

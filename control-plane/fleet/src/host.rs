@@ -148,6 +148,7 @@ impl Host {
                 && news.at.saturating_sub(old.delay_at) <= keep
             {
                 news.figures.queuing_delay = Some(delay);
+                news.figures.delay_is_late = old.figures.delay_is_late;
                 news.delay_at = old.delay_at;
             }
         }

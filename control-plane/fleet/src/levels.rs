@@ -245,7 +245,7 @@ const NEGLIGIBLE: f64 = 0.1;
 /// How much of what is overload there is: queuing delay where it is known and counts, else queued jobs, else nothing.
 fn overload(observed: &Observed, dagor: &Dagor) -> Option<f64> {
     let figures = &observed.figures;
-    if let Some(delay) = figures.queuing_delay
+    if let Some(delay) = figures.delay_of_now()
         && dagor.control != Control::StalledJobs
     {
         return Some(delay.as_secs_f64() / dagor.params.threshold.as_secs_f64());
@@ -275,7 +275,7 @@ pub fn is_idle(observed: &Observed, millicores: u32, dagor: &Dagor) -> bool {
     };
     let busy = figures.busy_cores.or(figures.in_progress).unwrap_or(0);
     let free = millicores == 0 || u64::from(busy) * 1000 < u64::from(millicores);
-    empty && free && figures.queuing_delay.is_none_or(short)
+    empty && free && figures.delay_of_now().is_none_or(short)
 }
 
 #[cfg(test)]

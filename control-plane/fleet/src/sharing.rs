@@ -41,6 +41,7 @@ pub(crate) fn moved(figures: &Figures, change: i64, cores: Cores) -> Figures {
         in_progress: Some(most(jobs)),
         queued: waiting.map(|waiting| spread(queued, waited, most(waiting))),
         queuing_delay: figures.queuing_delay,
+        delay_is_late: figures.delay_is_late,
         busy_cores,
         // Of the new ones nothing is known but that they are, and of the old ones how far they are by now.
         work: None,

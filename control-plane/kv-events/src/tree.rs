@@ -87,6 +87,8 @@ pub struct Tree {
     naming: Naming,
     max_blocks: usize,
     blocks: HashMap<BlockId, Block>,
+    /// How many of them have no name.
+    nameless: usize,
     /// How many blocks each name is full in: the same text can be other tokens elsewhere.
     names: HashMap<KeyHash, u32>,
     places: Places,
@@ -117,6 +119,12 @@ struct Block {
     names: Box<[KeyHash]>,
 }
 
+impl Block {
+    fn is_nameless(&self) -> bool {
+        self.end.is_none() && self.names.is_empty()
+    }
+}
+
 impl Tree {
     /// A host of which nothing is known; of more than so many blocks, and of more than so many names, the rest is not.
     pub fn new(naming: Naming, max_blocks: usize) -> Self {
@@ -124,6 +132,7 @@ impl Tree {
             naming,
             max_blocks,
             blocks: HashMap::new(),
+            nameless: 0,
             names: HashMap::new(),
             places: Places::default(),
             pending: HashMap::new(),
@@ -181,6 +190,7 @@ impl Tree {
     /// Nothing of what was said counts any more.
     pub fn forget(&mut self) {
         self.blocks = HashMap::new();
+        self.nameless = 0;
         self.names = HashMap::new();
         self.pending = HashMap::new();
         self.places = Places::default();
@@ -216,6 +226,7 @@ impl Tree {
             }
             if entry.get().copies.is_none() {
                 let block = entry.remove();
+                self.nameless -= usize::from(block.is_nameless());
                 self.lose(&block.names);
             }
         }
@@ -342,6 +353,7 @@ impl Tree {
             && let Some(block) = self.blocks.get_mut(&id)
             && block.end.is_none()
         {
+            self.nameless -= usize::from(block.is_nameless());
             block.end = Some(Box::new(end.clone()));
             let names = self.gain(names);
             if let Some(block) = self.blocks.get_mut(&id) {
@@ -358,18 +370,18 @@ impl Tree {
 
     fn insert(&mut self, id: BlockId, place: usize, end: Option<Cursor>, names: &[KeyHash]) {
         // Blocks behind one for which there was no room have no names: they are not to take the place of those that have.
-        let room = match end.is_none() && names.is_empty() {
-            true => self.max_blocks / 2,
-            false => self.max_blocks,
-        };
-        if self.blocks.len() >= room {
+        let is_nameless = end.is_none() && names.is_empty();
+        let is_full = self.blocks.len() >= self.max_blocks;
+        if is_full || is_nameless && self.nameless >= self.max_blocks / 2 {
             self.counts.dropped += 1;
             return;
         }
         let names = self.gain(names);
         let end = end.map(Box::new);
         let copies = Copies::one(place);
-        self.blocks.insert(id, Block { copies, end, names });
+        let block = Block { copies, end, names };
+        self.nameless += usize::from(block.is_nameless());
+        self.blocks.insert(id, block);
     }
 
     /// Those of the names for which there is room are held once more.

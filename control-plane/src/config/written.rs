@@ -472,8 +472,8 @@ section! {
         queued: Option<Text>,
         /// Label with the class, 0 to 31
         queued_priority_label: Option<Text>,
-        /// Histogram or summary, in seconds. By `triton`: none. `vllm` and `trtllm` tell a wait when its answer is done: by
-        /// them it says how long jobs wait only where nothing says how many do
+        /// Histogram or summary, in seconds. By `triton`: none. `vllm` and `trtllm` tell a wait when its answer is done: there
+        /// it says how long jobs wait only where how many wait and are done does not
         queuing_delay: Option<Text>,
         /// Histogram or summary, in seconds: the time in which a prompt is read, by `vllm`
         /// `vllm:request_prefill_time_seconds`, by `trtllm` `trtllm_request_prefill_time_seconds`. With
@@ -541,7 +541,8 @@ section! {
         template: Option<Text>,
         /// As `key.prompt.block_bytes` of the filter
         block_bytes: Option<Text>,
-        /// Blocks of one host, and names of its blocks. More are not known: `weir_control_kv_blocks_total{kind="dropped"}`
+        /// Blocks of one host, and names of its blocks; of blocks without a name half as many. More are not known:
+        /// `weir_control_kv_blocks_total{kind="dropped"}`
         max_blocks: Option<Text>,
         /// Of one message
         max_bytes: Option<Text>,

@@ -55,8 +55,6 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         (None, _) => None,
     };
     let queuing_delay = window.step(page.delay, idle, now);
-    // The queue's length and the ends that were counted tell how long jobs wait now.
-    let queuing_delay = queuing_delay.filter(|_| !page.delay_is_late || page.queued.is_none());
     let read = window.read(page.reading);
     let wrote = window.wrote(page.writing);
     let Page {
@@ -67,6 +65,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         millicores,
         draining,
         complaints,
+        delay_is_late,
         ..
     } = page;
     Scraped {
@@ -74,6 +73,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             in_progress,
             queued,
             queuing_delay,
+            delay_is_late,
             busy_cores,
             work,
         },

@@ -144,6 +144,7 @@ impl Control {
             in_progress: Some(load.in_progress),
             queued: Some(queued),
             queuing_delay,
+            delay_is_late: false,
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),
         };

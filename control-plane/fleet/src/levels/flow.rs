@@ -85,7 +85,8 @@ impl Flow {
                 return delay;
             };
             let takes = Duration::try_from_secs_f64(jobs as f64 / rate).unwrap_or(Duration::MAX);
-            let waited = delay.filter(|_| jobs == all).unwrap_or_default() / 2;
+            let waited = figures.delay_of_now().filter(|_| jobs == all);
+            let waited = waited.unwrap_or_default() / 2;
             Some(takes.max(waited))
         });
         by_class.collect::<Option<_>>().map(Waits::by_class)
@@ -162,6 +163,29 @@ mod tests {
             flow.waits(&observed(1, 9, Some(0), 300)),
             Some(Waits::by_class(vec![Duration::ZERO; 2]))
         );
+    }
+
+    #[test]
+    fn a_wait_that_is_told_late_is_no_floor_and_better_than_nothing() {
+        let late = |mut observed: Observed| {
+            observed.figures.delay_is_late = true;
+            observed
+        };
+        let hung = late(observed(1, 9, Some(5), 7000));
+        let waits = Flow::default().waits(&hung).unwrap();
+        assert_eq!(
+            waits.whole(),
+            Duration::from_secs(7),
+            "nothing else is known"
+        );
+        let (flow, last) = blocked();
+        let told = |wait: u64, observed: &Observed| {
+            let mut observed = observed.clone();
+            observed.figures.queuing_delay = Some(Duration::from_secs(wait));
+            flow.waits(&observed).unwrap().whole().as_secs_f64().round()
+        };
+        assert_eq!(told(40, &last), 20.0, "half of it");
+        assert_eq!(told(40, &late(last)), 9.0, "by the queue");
     }
 
     #[test]

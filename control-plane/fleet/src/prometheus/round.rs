@@ -134,6 +134,7 @@ fn told<'a>(answers: &Answers, series: impl Fn(Figure) -> &'a [&'a Series]) -> T
             in_progress: in_progress.map(|read| read.count()),
             queued: queued.map(|read| read.counts()),
             queuing_delay: queuing_delay.map(|read| read.duration()),
+            delay_is_late: false,
             busy_cores: busy_cores.map(|read| read.count()),
             work: work.map(|read| read.micros()),
         },

@@ -41,8 +41,8 @@ pub struct Scrape {
     pub queued_priority_label: String,
     /// Histogram or summary of waits in seconds; none where hosts have no such.
     pub queuing_delay: Option<String>,
-    /// Waits are told when answers are done: they count ends, and say how long jobs wait only where nothing is said of
-    /// [`Self::queued`].
+    /// Waits are told when answers are done: they say how long jobs wait only where the length of the queue, or how many
+    /// jobs leave it, does not.
     pub delay_is_late: bool,
     /// Histogram or summary of the time in which prompts are read, in seconds.
     pub reading: String,

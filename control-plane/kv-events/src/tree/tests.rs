@@ -188,7 +188,7 @@ fn beyond_the_limit_blocks_are_not_known_and_counted() {
     );
     remove(&mut tree, 2);
     store(&mut tree, &[4], Some(3), &[3]);
-    assert_eq!((tree.blocks(), tree.names().count()), (1, 1));
+    assert_eq!((tree.blocks(), tree.names().count()), (2, 1));
     apply(&mut tree, json!(["AllBlocksCleared"]));
     assert_eq!((tree.blocks(), tree.counts().cleared), (0, 1));
 }

@@ -65,6 +65,7 @@ fn figures_of_a_round_are_put_together_by_host() {
                 in_progress: Some(3),
                 queued: Some(vec![1]),
                 queuing_delay: Some(Duration::from_millis(500)),
+                delay_is_late: false,
                 busy_cores: None,
                 work: None,
             },

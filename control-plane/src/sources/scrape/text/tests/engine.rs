@@ -76,18 +76,19 @@ fn a_wait_that_is_told_when_its_answer_is_done_is_not_that_of_the_queue() {
     };
     scraped("vllm", &of(1), 0);
     let seen = scraped("vllm", &of(4), 1);
-    assert_eq!(seen.figures.queuing_delay, None, "nothing waits");
+    assert_eq!(seen.figures.delay_of_now(), None, "nothing waits");
+    assert!(seen.figures.queuing_delay.is_some(), "better than nothing");
     assert_eq!(seen.left_queue.map(|(jobs, _)| jobs), Some(3.0));
     let without_queue = of(6).replace("vllm:num_requests_waiting 0\n", "");
     let seen = scraped("vllm", &without_queue, 2);
     assert_eq!(
-        seen.figures.queuing_delay.map(|delay| delay.as_secs()),
+        seen.figures.delay_of_now().map(|delay| delay.as_secs()),
         Some(20)
     );
     let ones_own = "vllm, queuing_delay: 'vllm:request_queue_time_seconds'";
     let seen = scraped(ones_own, &of(8), 3);
     assert_eq!(
-        seen.figures.queuing_delay.map(|delay| delay.as_secs()),
+        seen.figures.delay_of_now().map(|delay| delay.as_secs()),
         Some(20)
     );
 }
