@@ -16,7 +16,7 @@ use crate::watch::{End, Watch};
 /// Hosts that are counted for; of more at a time nobody is counted for.
 const MAX_HOSTS: usize = 50_000;
 /// See `ClusterRecord.assignments`.
-const MAX_ASSIGNMENTS: usize = 1024;
+pub(crate) const MAX_ASSIGNMENTS: usize = 1024;
 /// See `ClusterRecord.spent`.
 const MAX_SPENT: usize = 1024;
 /// As long is told what a request cost: a report that is lost is made up for by those after it.

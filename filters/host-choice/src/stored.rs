@@ -11,6 +11,8 @@
 use prost::Message;
 use weir_tables::v1;
 
+use crate::record::MAX_ASSIGNMENTS;
+
 /// What was told of keys in an earlier record.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Earlier {
@@ -37,7 +39,7 @@ impl Earlier {
         }
     }
 
-    /// Puts them back, behind those that are newer.
+    /// Puts them back, behind those that are newer: of a key and host the newest alone, and no more than a record may have.
     fn join(self, record: &mut v1::VmRecord) {
         let passed_ms = record.published_ns.saturating_sub(self.at_ns) / 1_000_000;
         let passed_ms = u32::try_from(passed_ms).unwrap_or(u32::MAX);
@@ -49,7 +51,15 @@ impl Earlier {
                 ..one
             });
             if let Some(cluster) = cluster.next() {
-                cluster.assignments.extend(aged);
+                // Few are newer: they are of a tenth of a second.
+                let newer = &cluster.assignments;
+                let is_newer = |one: &v1::Assignment| {
+                    let mut same = newer.iter().filter(|new| new.key == one.key);
+                    same.any(|new| new.host_id == one.host_id)
+                };
+                let older: Vec<_> = aged.filter(|one| !is_newer(one)).collect();
+                cluster.assignments.extend(older);
+                cluster.assignments.truncate(MAX_ASSIGNMENTS);
             }
         }
     }
@@ -209,6 +219,21 @@ mod tests {
         let renewed = decode(&encode(&apart, &earlier.encode_to_vec())).unwrap();
         let ages = renewed.clusters[0].assignments.iter().map(|one| one.age_ms);
         assert_eq!(ages.collect::<Vec<_>>(), [5, 1_040, 1_430]);
+    }
+
+    #[test]
+    fn of_a_key_the_newest_is_told_and_no_more_keys_than_a_record_may_have() {
+        let many: Vec<_> = (0..1024).map(|key| (key, 10)).collect();
+        let mut first = record(1_000, &many);
+        let earlier = Earlier::take(&mut first).encode_to_vec();
+        let later = encode(&record(1_030, &[(5_000, 1), (7, 2)]), &earlier);
+        let told = decode(&later).unwrap().clusters.remove(0).assignments;
+        assert_eq!(told.len(), 1024);
+        assert_eq!(
+            told[..3],
+            [assignment(5_000, 1), assignment(7, 2), assignment(0, 40)]
+        );
+        assert_eq!(told.iter().filter(|one| one.key == 7).count(), 1);
     }
 
     #[test]
