@@ -125,11 +125,16 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// A core of whose calls nothing is told gets its lowest frequency, however busy it is.
+    /// A core of whose calls nothing is told is slow, however busy it is.
     pub(crate) fn waits_for_calls(&self) -> bool {
         matches!(
             self,
-            Self::TwoState(_) | Self::ThreeState(_) | Self::MultiState(_) | Self::SlowToFast(_)
+            Self::TwoState(_)
+                | Self::ThreeState(_)
+                | Self::MultiState(_)
+                | Self::SlowToFast(_)
+                | Self::Adaptive(_)
+                | Self::Rubik(_)
         )
     }
 
