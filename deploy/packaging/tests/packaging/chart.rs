@@ -121,8 +121,15 @@ fn all() -> Value {
             "image": { "digest": format!("sha256:{:064}", 7), "pullPolicy": "Always" },
             "extraVolumes": [ { "name": "filter", "emptyDir": {} } ],
             "extraVolumeMounts": [ { "name": "filter", "mountPath": "/filter" } ],
+            "extraEnv": [ { "name": "RUST_LOG", "value": "debug" } ],
         },
-        "governor": { "enabled": true, "cores": true, "podAnnotations": { "note": "one" } },
+        "governor": {
+            "enabled": true, "cores": true, "podAnnotations": { "note": "one" },
+            "extraVolumes": [ { "name": "mesh", "emptyDir": {} } ],
+            "extraVolumeMounts": [ { "name": "mesh", "mountPath": "/mesh" } ],
+            "extraEnv": [ { "name": "RUST_LOG", "value": "debug" } ],
+        },
+        "listenAddress": "[::]",
         "monitoring": { "podMonitors": true, "rules": true, "labels": { "release": "prometheus" } },
         "imagePullSecrets": [ { "name": "registry" } ],
     })
@@ -414,6 +421,18 @@ fn defaults_are_replaced() {
     ] {
         assert_eq!(written(config.clone()), config);
     }
+    let listens = |more: Value| {
+        let map = object(&with(json!({}), more), "ConfigMap", "weir-control");
+        let text = map["data"]["weir-control.yaml"].as_str().unwrap();
+        let file = yaml::documents(text).remove(0);
+        [&file["xds"], &file["admin"]].map(|it| it["listen"].as_str().unwrap().to_owned())
+    };
+    let anywhere = ["0.0.0.0:18000", "0.0.0.0:19000"];
+    assert_eq!(listens(json!({})), anywhere);
+    // As of values that are older than it.
+    assert_eq!(listens(json!({ "listenAddress": null })), anywhere);
+    let both = json!({ "listenAddress": "[::]" });
+    assert_eq!(listens(both), ["[::]:18000", "[::]:19000"]);
     let selector = |values: &Value| {
         let set = object(values, "DaemonSet", "weir-governor");
         set["spec"]["template"]["spec"]["nodeSelector"].clone()
