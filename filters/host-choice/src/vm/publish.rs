@@ -28,9 +28,7 @@ impl<H: Host> Vm<H> {
                 "no slot in shared data: this VM's requests are not reported",
             );
         }
-        self.clusters
-            .iter_mut()
-            .for_each(|(_, state)| state.judge_heed(now));
+        self.judge_heed(now);
         let stale = self
             .named_clusters()
             .filter(|(_, state)| state.cluster.is_stale(now))
@@ -45,10 +43,16 @@ impl<H: Host> Vm<H> {
 
     /// Writes the own record once more, so soon after it was published that the keys told then are told as they were.
     pub(super) fn publish_again(&mut self, now: Duration) {
+        self.judge_heed(now);
         if let Some(slot) = self.slot {
             let record = self.record(slot, self.published, now);
             shared::set_record(&self.host, slot, &record, &self.earlier);
         }
+    }
+
+    fn judge_heed(&mut self, now: Duration) {
+        let clusters = self.clusters.iter_mut();
+        clusters.for_each(|(_, state)| state.judge_heed(now));
     }
 
     /// Keeps the record of a VM that sleeps from expiring. It has not heard of what has changed since: its clusters are
