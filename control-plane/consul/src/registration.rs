@@ -21,7 +21,7 @@ pub struct Sidecar {
     pub id: String,
     /// Consul's name of the service.
     pub service: String,
-    /// Where other sidecars connect to.
+    /// Of the machine, where other sidecars connect to.
     pub address: IpAddr,
     /// Where other sidecars connect to.
     pub port: u16,

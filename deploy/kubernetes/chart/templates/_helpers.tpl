@@ -51,9 +51,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if or (include "weir.isOfSeveral" .) (include "weir.hostsNamespaces" . | fromJsonArray) (include "weir.poolsNamespaces" . | fromJsonArray) }}true{{ end -}}
 {{- end -}}
 
+{{/* of pods; values may be older than it */}}
+{{- define "weir.listenAddress" -}}
+{{ default "0.0.0.0" .Values.listenAddress }}
+{{- end -}}
+
 {{/* weir-control.yaml */}}
 {{- define "weir.config" -}}
-{{- $xds := dict "listen" (printf "%s:18000" (default "0.0.0.0" .Values.listenAddress)) -}}
+{{- $xds := dict "listen" (printf "%s:18000" (include "weir.listenAddress" .)) -}}
 {{- $replicas := dict "lease" (dict "namespace" .Release.Namespace "duration" .Values.control.lease.duration) -}}
 {{- if .Values.control.tls.secretName -}}
 {{- $place := "/etc/weir-tls" -}}
@@ -66,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $config := deepCopy .Values.control.config -}}
 {{- $_ := set $config "xds" $xds -}}
-{{- $_ := set $config "admin" (dict "listen" (printf "%s:19000" (default "0.0.0.0" .Values.listenAddress)) "plaintext" true) -}}
+{{- $_ := set $config "admin" (dict "listen" (printf "%s:19000" (include "weir.listenAddress" .)) "plaintext" true) -}}
 {{- with .Values.control.clusters -}}
 {{- $_ := set $config "clusters" . -}}
 {{- end -}}
@@ -96,6 +101,6 @@ refuse the whole file */}}
 {{- if not (or $config.policy $config.core_policy) -}}
 {{- $_ := set $config "policy" (dict "schedutil" dict) -}}
 {{- end -}}
-{{- $_ := set $config "admin" (dict "listen" (printf "%s:9414" (default "0.0.0.0" .Values.listenAddress)) "plaintext" true) -}}
+{{- $_ := set $config "admin" (dict "listen" (printf "%s:9414" (include "weir.listenAddress" .)) "plaintext" true) -}}
 {{- toYaml $config -}}
 {{- end -}}

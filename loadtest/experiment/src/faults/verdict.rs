@@ -44,15 +44,14 @@ impl Verdict {
         let never = never(figures);
         let mut ways = shares(figures, expectation.important, expectation.low);
         let over: Vec<String> = over(measured).collect();
-        let is_held = |gap: &Gap| gap.excuses_figures || over.is_empty();
+        let is_excused = |gap: &Gap| {
+            let over = !gap.excuses_figures && !over.is_empty();
+            !over && shares(figures, gap.least, gap.least).is_empty()
+        };
         ways.extend(over.iter().cloned());
         match known_gap {
             _ if never.is_empty() && ways.is_empty() => Self::Held,
-            Some(gap)
-                if never.is_empty()
-                    && is_held(&gap)
-                    && shares(figures, gap.least, gap.least).is_empty() =>
-            {
+            Some(gap) if never.is_empty() && is_excused(&gap) => {
                 let why = gap.why.to_owned();
                 Self::KnownGap { ways, why }
             }

@@ -16,7 +16,7 @@ use weir_stage::busy::Busy;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
-use weir_stage::{control, ports};
+use weir_stage::{control, ports, record};
 
 use crate::costs::Costs;
 use crate::fleet::crowd::{Build, State};
@@ -139,8 +139,7 @@ fn returned(
 
 impl Fleet {
     fn start(plan: &Plan, program: &Path, folder: &Path, hosts: &Hosts) -> Result<Self> {
-        let mut processes =
-            Processes::new(folder.join("logs"))?.bound(folder.join("processes.json"));
+        let mut processes = Processes::new(folder.join("logs"))?.bound(folder.join(record::FILE));
         let config = config(plan, &hosts.addresses)?;
         let control = control::start(&mut processes, program, &config, folder)?;
         let mut command = Command::new(std::env::current_exe()?);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
-use weir_stage::{bootstrap, control, envoy, worker};
+use weir_stage::{bootstrap, control, envoy, record, worker};
 
 use crate::programs::Programs;
 use crate::soak::places::{Place, Places};
@@ -50,7 +50,7 @@ impl Stage {
     /// weir-control, alone.
     pub(crate) fn start(programs: &Programs, folder: PathBuf) -> Result<Self> {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        let record = folder.join("processes.json");
+        let record = folder.join(record::FILE);
         let mut processes = Processes::new(folder.join("logs"))?.bound(record);
         let config = json!({
             "xds": {"listen": "127.0.0.1:0"},

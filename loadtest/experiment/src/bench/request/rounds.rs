@@ -18,7 +18,7 @@ use crate::bench::request::stage::Stage;
 use crate::bench::request::way::Way;
 use crate::variant::in_turn;
 
-/// The most of so many is taken for saturation: what else the machine does only makes it less.
+/// The median of so many is taken for saturation.
 const CALIBRATIONS: usize = 5;
 
 #[derive(Default)]
@@ -84,12 +84,12 @@ impl Runner<'_> {
         let work = self.work(number, way)?;
         let mut pool = Pool::connect(target, SATURATING, work)?;
         pool.send(Pace::Closed, self.plan.warm_up)?;
-        let mut most = Vec::with_capacity(CALIBRATIONS);
+        let mut rates = Vec::with_capacity(CALIBRATIONS);
         for _ in 0..CALIBRATIONS {
             let answers = pool.send(Pace::Closed, self.plan.slice)?;
-            most.push(answers.per_second());
+            rates.push(answers.per_second());
         }
-        let usual = quantile(&most, 0.5).context("nothing was sent")?;
+        let usual = quantile(&rates, 0.5).context("nothing was sent")?;
         self.results.rate = (usual / 2.0 / 50.0).round().max(1.0) * 50.0;
         Ok(())
     }
