@@ -331,7 +331,8 @@ section! {
         assumed_cached: Option<Text>,
         /// Older load is ignored. Tables are pushed again at least every third of it
         stale_after: Option<Text>,
-        /// Hosts named in a decision
+        /// Hosts named in a decision; retries, hedges and bounces go to the next. The only one is told by a call where the
+        /// filter is a [dynamic module](../filters/native/README.md#use), at a lower price
         ranked_hosts: Option<Text>,
         /// Mean of `retry-after` in shed requests
         retry_after: Option<Text>,

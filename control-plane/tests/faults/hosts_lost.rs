@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hosts that die, leave, or are not there.
 
+use serde_json::json;
+
 use crate::client::{Answer, Caller, keyed};
 use crate::hosts::Host;
 use crate::http;
@@ -58,6 +60,31 @@ async fn when_a_host_is_killed_its_requests_go_to_the_next_until_it_is_back() {
     load.until("visits again", back, visited).await;
     let answers = load.finish().await;
     assert_all_ok(answers.iter().filter(|answer| answer.number >= killed));
+}
+
+/// The other shell tells Envoy the only host by a call, for which its cluster needs no policy.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_one_host_is_named_envoy_goes_there_and_chooses_for_retries() {
+    let one = json!({"clusters": {"rules": {"policy": {"ranked_hosts": 1}}}});
+    let mut world = Plan::workers(3, &[]).with(one).start().await;
+    let load = Load::start(world.egress, 50, keyed);
+    let answers = load.until("100 answers", 0, |answers| answers.len() >= 100);
+    assert_all_ok(&answers.await);
+    let ignored = "weir_choices_ignored_total";
+    assert_eq!(world.envoy_metric(ignored).await, Some(0.0));
+
+    let answered = load.since(0).len();
+    world.workers[0].kill();
+    let killed = load.sent();
+    load.next(50).await;
+    let answers = load.finish().await;
+    assert_all_ok(answers.iter().filter(|answer| answer.number >= killed));
+    let failed = answers.iter().filter(|answer| answer.status != Some(200));
+    let (failed, on_their_way) = (failed.count(), killed - answered);
+    assert!(
+        failed <= on_their_way,
+        "{failed} failed, {on_their_way} were on their way"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -278,6 +278,11 @@ impl Chosen for HttpStream {
     fn destination(&self) -> Vec<String> {
         let all = self.request_headers().all("x-gateway-destination-endpoint");
         assert!(all.len() <= 1, "one header names all hosts");
+        // Envoy goes by the call first.
+        if let Some(host) = self.filter_state(&[native::OVERRIDE_HOST]) {
+            assert!(all.is_empty(), "a call or a header");
+            return vec![String::from_utf8(host).expect("text")];
+        }
         let hosts = all.first().map(|hosts| hosts.split(','));
         hosts.into_iter().flatten().map(str::to_owned).collect()
     }

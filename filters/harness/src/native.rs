@@ -22,8 +22,8 @@ use weir_native::hooks;
 use weir_native::played::{Known, Process, Thread};
 use weir_testkit::{Calls, Module, Program};
 
-pub(crate) use callbacks::OPEN_STREAM;
 use callbacks::{Buffer, Header, Own, pointer};
+pub(crate) use callbacks::{OPEN_STREAM, OVERRIDE_HOST};
 
 /// Programs that are this shell, as a module.
 pub(crate) fn module() -> Module {

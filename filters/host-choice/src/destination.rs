@@ -4,7 +4,7 @@
 use weir_policy::{Cluster, HostId, Ranked};
 
 /// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
-pub(crate) const HEADER: &str = "x-gateway-destination-endpoint";
+pub const HEADER: &str = "x-gateway-destination-endpoint";
 
 /// The first host; the value that names them all is written to `value`. None where the table does not have them.
 pub(crate) fn name(cluster: &Cluster, hosts: &Ranked, value: &mut String) -> Option<HostId> {

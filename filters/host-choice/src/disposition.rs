@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use weir_policy::{Decision, Outcome};
 
-use crate::destination;
-use crate::host::{Map, RequestHost, Response};
+use crate::host::{RequestHost, Response};
 use crate::in_flight::InFlight;
 use crate::watch::Watch;
 
@@ -76,7 +75,7 @@ impl Flow {
             // An answer that cannot be given is better left to Envoy than never given. A destination that the
             // caller sent would be honoured, so it goes.
             Self::Respond(_) | Self::Fallback => {
-                let _ = host.set_header(Map::Request, destination::HEADER, None);
+                let _ = host.send_to(None);
                 Action::Continue
             }
         }

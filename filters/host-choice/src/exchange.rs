@@ -28,7 +28,7 @@ use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
 use crate::watch::{End, Watch};
-use crate::{bounce, caller, credits, destination, feedback, hedge, prefill};
+use crate::{bounce, caller, credits, feedback, hedge, prefill};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
@@ -373,8 +373,7 @@ fn send<H: Host>(
     now: Duration,
 ) -> Option<Box<InFlight>> {
     let (first, value) = vm.destination(&route.table, &hosts)?;
-    host.set_header(Map::Request, destination::HEADER, Some(value))
-        .ok()?;
+    host.send_to(Some(value)).ok()?;
     let prefilling =
         prefill.and_then(|prefill| prefill::name(vm, host, (route, prefill), &hosts, now));
     let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));

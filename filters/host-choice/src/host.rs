@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::contents::Contents;
+use crate::destination;
 use crate::headers::Headers;
 
 /// The host's status code for a call that did not succeed.
@@ -164,6 +165,12 @@ pub trait RequestHost {
 
     /// At most so many bytes of the body from there on, as far as it has come and is held.
     fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed>;
+
+    /// Tells the proxy where the request goes: the addresses of hosts, best first, with commas between them. Or leaves
+    /// that to the proxy, whatever the caller has asked for.
+    fn send_to(&self, hosts: Option<&str>) -> Result<(), Failed> {
+        self.set_header(Map::Request, destination::HEADER, hosts)
+    }
 
     /// Sets a header to one value, or removes it.
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed>;

@@ -31,6 +31,7 @@ pub mod attempt;
 pub mod bounce;
 pub mod config;
 pub mod contents;
+pub mod destination;
 pub mod disposition;
 pub mod exchange;
 pub mod handle;
@@ -59,7 +60,6 @@ mod control;
 #[cfg(feature = "crash-test")]
 mod crash;
 mod credits;
-mod destination;
 #[cfg(test)]
 mod fake;
 mod feedback;

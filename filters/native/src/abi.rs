@@ -156,6 +156,19 @@ impl Filter {
         }
     }
 
+    /// Envoy sends the request's first attempt to this host (`ip:port`), as long as its cluster has it and it is healthy
+    /// there; says whether that is an address.
+    pub(crate) fn send_to(self, host: &str) -> bool {
+        // SAFETY: the address outlives the call.
+        unsafe {
+            envoy_dynamic_module_callback_http_set_upstream_override_host(
+                self.0,
+                Buffer::of(host.as_bytes()),
+                false,
+            )
+        }
+    }
+
     /// At most so many bytes of the request's body from there on: what Envoy has kept, and in a hook of the body also
     /// what has come by it.
     pub(crate) fn body(self, from: usize, most: usize) -> Vec<u8> {
@@ -459,6 +472,7 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_get_headers_size(filter: *mut c_void, map: u32) -> usize;
     fn envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: u32, headers: *mut Header) -> bool;
     fn envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buffer, value: Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_set_upstream_override_host(filter: *mut c_void, host: Buffer, is_strict: bool) -> bool;
     fn envoy_dynamic_module_callback_http_received_buffered_request_body(filter: *mut c_void) -> bool;
     fn envoy_dynamic_module_callback_http_get_body_chunks_size(filter: *mut c_void, kind: u32) -> usize;
     fn envoy_dynamic_module_callback_http_get_body_chunks(filter: *mut c_void, kind: u32, chunks: *mut Buffer) -> bool;

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
+use weir_filter::destination;
 use weir_filter::headers::Headers;
 use weir_filter::host::{Failed, Map, Number, RequestHost, Response, Text};
 
@@ -19,6 +20,8 @@ pub(crate) struct InEnvoy(Rc<Known>);
 
 struct Known {
     filter: Cell<Option<Filter>>,
+    /// The caller may have named a host.
+    has_destination: Cell<bool>,
     /// The filter has answered it.
     is_answered: Cell<bool>,
     /// What an answer of the filter's own says, before Envoy has it.
@@ -30,6 +33,7 @@ impl InEnvoy {
     pub(crate) fn new(filter: Filter, request: Weak<Request>) -> Self {
         Self(Rc::new(Known {
             filter: Cell::new(Some(filter)),
+            has_destination: Cell::new(true),
             is_answered: Cell::new(false),
             answer: RefCell::default(),
             request,
@@ -74,11 +78,29 @@ impl InEnvoy {
 impl RequestHost for InEnvoy {
     fn headers(&self, map: Map) -> Result<Headers, Failed> {
         let headers = self.filter().and_then(|filter| filter.headers(map as u32));
-        headers.map(Headers::new).ok_or(GONE)
+        let headers = headers.map(Headers::new).ok_or(GONE)?;
+        if map == Map::Request {
+            let has_destination = headers.get(destination::HEADER).is_some();
+            self.0.has_destination.set(has_destination);
+        }
+        Ok(headers)
     }
 
     fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed> {
         Ok(self.filter().ok_or(GONE)?.body(from, most))
+    }
+
+    /// One host by a call, which Envoy does more cheaply; several, of which retries go to the next, as in the other
+    /// shell.
+    fn send_to(&self, hosts: Option<&str>) -> Result<(), Failed> {
+        let filter = self.filter().ok_or(GONE)?;
+        let only = hosts.filter(|hosts| !hosts.contains(','));
+        let is_told = only.is_some_and(|host| filter.send_to(host));
+        let value = hosts.filter(|_| !is_told);
+        match value.is_some() || self.0.has_destination.get() {
+            true => self.set_header(Map::Request, destination::HEADER, value),
+            false => Ok(()),
+        }
     }
 
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {

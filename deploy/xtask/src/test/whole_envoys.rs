@@ -11,7 +11,7 @@ use crate::test::suite::binary::{self, Binary};
 use crate::workspace::Workspace;
 
 /// One test of each kind, by day: tables, held and shed requests, bodies, bounces, retries, loss of weir-control.
-pub(super) const ONE_OF_EACH: [&str; 9] = [
+pub(super) const ONE_OF_EACH: [&str; 10] = [
     "standalone::",
     "bodies::a_body_that_comes_late",
     "bounces::the_first_request",
@@ -19,6 +19,7 @@ pub(super) const ONE_OF_EACH: [&str; 9] = [
     "headers::a_caller_that_is_not_trusted",
     "holding::a_request_waits",
     "hosts_lost::when_a_host_is_killed",
+    "hosts_lost::where_one_host_is_named",
     "overload::a_call_by_grpc",
     "overload::with_dagor",
 ];

@@ -196,6 +196,9 @@ pub(super) fn all() -> Vec<Scenario> {
         with(known("known_cached, none leaves a receipt"), |_, policy| {
             policy.receipt_every = Some(0)
         }),
+        with(known("known_cached, one host is named"), |_, policy| {
+            policy.ranked_hosts = Some(1)
+        }),
         with(
             Scenario {
                 reason: "not_steered",

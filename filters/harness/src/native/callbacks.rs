@@ -57,6 +57,8 @@ fn number(pointer: *mut c_void) -> u32 {
     pointer.addr() as u32
 }
 
+/// Under this filter state is the host that the module has told Envoy by a call.
+pub(crate) const OVERRIDE_HOST: &str = "override host";
 /// The callback that opens a stream.
 pub(crate) const OPEN_STREAM: &str = "http_filter_config_start_http_stream";
 
@@ -248,6 +250,10 @@ callbacks! {
         host("http_set_header", |calls| {
             calls.set_header(number(r), direction(which), &name.text(), bytes.as_deref())
         })
+    }
+    fn envoy_dynamic_module_callback_http_set_upstream_override_host(r: *mut c_void, address: Buffer, _is_strict: bool) -> bool {
+        host("http_set_upstream_override_host", |calls| calls.set_filter_state(number(r), OVERRIDE_HOST, &address.read()));
+        true
     }
     fn envoy_dynamic_module_callback_http_received_buffered_request_body(_r: *mut c_void) -> bool {
         // What has come and what was kept are one here.

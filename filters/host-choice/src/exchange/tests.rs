@@ -6,6 +6,7 @@ use weir_harness::{A, B, busy, table, up};
 use weir_tables::v1;
 
 use super::*;
+use crate::destination;
 use crate::disposition::Action;
 use crate::fake::{FakeHost, FakeRequest, RULES, Worker, counted, hedging, holding};
 use crate::host::Number;

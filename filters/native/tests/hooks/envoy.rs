@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) answer: RefCell<Option<Pairs>>,
     pub(crate) buffered: RefCell<Vec<u8>>,
     pub(crate) received: RefCell<Vec<u8>>,
+    /// The host that the module has told by a call.
+    pub(crate) sent_to: RefCell<Option<Vec<u8>>>,
     /// The module has stopped it.
     pub(crate) is_paused: Cell<bool>,
     pub(crate) is_answered: Cell<bool>,
@@ -79,6 +81,7 @@ impl Request {
             answer: RefCell::default(),
             buffered: RefCell::default(),
             received: RefCell::default(),
+            sent_to: RefCell::default(),
             is_paused: Cell::new(false),
             is_answered: Cell::new(false),
             is_completed: Cell::new(false),
@@ -158,6 +161,11 @@ callbacks! {
             }
         };
         map(r, which, set).is_some()
+    }
+    fn envoy_dynamic_module_callback_http_set_upstream_override_host(r: *mut c_void, host: Buffer, is_strict: bool) -> bool {
+        assert!(!is_strict, "Envoy chooses where it does not have the host");
+        request(r).sent_to.replace(Some(host.read()));
+        true
     }
     fn envoy_dynamic_module_callback_http_received_buffered_request_body(_r: *mut c_void) -> bool { false }
     fn envoy_dynamic_module_callback_http_get_body_chunks_size(r: *mut c_void, kind: u32) -> usize {

@@ -76,7 +76,7 @@ fn a_worker_that_was_not_there_before_goes_by_the_newest_configuration() {
         worker.run(|| {
             let request = Live::begin(&second, &[(":path", "/")]).unwrap();
             request.headers();
-            assert!(request.header(DESTINATION).is_some());
+            assert!(request.envoy.sent_to.borrow().is_some());
             complete(&request.envoy);
             request.destroy();
         });
@@ -85,6 +85,39 @@ fn a_worker_that_was_not_there_before_goes_by_the_newest_configuration() {
         proxy.tick(&second);
     }
     drop(first);
+}
+
+#[test]
+fn one_host_is_told_by_a_call_and_several_by_a_header_whatever_the_caller_named() {
+    let proxy = Proxy::new();
+    let installed = proxy.install(&configuration("rules", "one"));
+    proxy.tick(&installed);
+    let other = || v1::Host {
+        address: "10.0.0.2:80".into(),
+        ..host()
+    };
+    for others in [vec![], vec![other()]] {
+        let mut hosts = table(1 + others.len() as u64, host());
+        hosts.hosts.extend(others.clone());
+        proxy.push(&installed, &hosts);
+        proxy.worker().run(|| {
+            let own = [(DESTINATION, "10.9.9.9:1")];
+            let request = Live::begin(&installed, &own).unwrap();
+            request.headers();
+            let told = request.envoy.sent_to.borrow().is_some();
+            let named = request.header(DESTINATION);
+            let named = named.map(|hosts| hosts.matches("10.0.0.").count());
+            assert_eq!(
+                (told, named),
+                match others.is_empty() {
+                    true => (true, None),
+                    false => (false, Some(2)),
+                }
+            );
+            complete(&request.envoy);
+            request.destroy();
+        });
+    }
 }
 
 #[test]

@@ -189,6 +189,7 @@ impl Measured<'_> {
             (Rate::Closed, None, _) if beside_picker && self.case.protocol == SATURATING => vec![
                 cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.2))?,
                 cpu(Way::Native, Way::NoOp, Bound::AtMost(1.0))?,
+                cpu(Way::NativeOne, Way::NoOp, Bound::AtMost(1.0))?,
                 cpu(Way::Native, Way::Rules, Bound::AtMost(1.15))?,
                 cpu(Way::Picker, Way::Native, Bound::AtLeast(3.0))?,
                 cpu(Way::Picker, Way::Weir, Bound::AtLeast(2.0))?,

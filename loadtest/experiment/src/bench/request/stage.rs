@@ -21,7 +21,7 @@ use crate::bench::programs::{self, Programs};
 use crate::bench::reasons::Reasons;
 use crate::bench::request::case::Group;
 use crate::bench::request::lua;
-use crate::bench::request::way::{DYNAMIC, Way};
+use crate::bench::request::way::{DYNAMIC, ONE, Way};
 use crate::bench::setting::Setting;
 use crate::bench::weir;
 use crate::sidecar::filters::Sent;
@@ -193,7 +193,7 @@ impl<'a> Starter<'a> {
                 let filter = filters::native(node, &self.programs.native_no_op, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
-            Way::Native | Way::NativeUntold | Way::NativeUnasked => {
+            Way::Native | Way::NativeOne | Way::NativeUntold | Way::NativeUnasked => {
                 self.weir(weir::native_sidecar, way)?
             }
             Way::Weir | Way::WeirLoads | Way::Dynamic | Way::Untold | Way::Unasked => {
@@ -280,10 +280,17 @@ fn start_hosts(processes: &mut Processes, group: &Group, folder: &Path) -> Resul
     programs::hosts(processes, "hosts", command, folder)
 }
 
-/// The same hosts twice: with the defaults, and with `dynamic`.
+/// The same hosts with the defaults, with `dynamic`, and with decisions that name one of them.
 fn tables(hosts: &[SocketAddr]) -> Value {
     let default = weir::cluster(hosts, &json!({}));
-    let mut dynamic = default.clone();
-    dynamic["policy"] = json!({"selection": "dynamic"});
-    json!({HOSTS: default, DYNAMIC: dynamic})
+    let with = |policy: Value| {
+        let mut cluster = default.clone();
+        cluster["policy"] = policy;
+        cluster
+    };
+    json!({
+        HOSTS: default,
+        DYNAMIC: with(json!({"selection": "dynamic"})),
+        ONE: with(json!({"ranked_hosts": 1})),
+    })
 }

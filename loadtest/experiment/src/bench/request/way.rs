@@ -11,6 +11,8 @@ use crate::sidecar::HOSTS;
 
 /// weir-control's table for the selection `dynamic`; that of [`HOSTS`] has the defaults.
 pub(super) const DYNAMIC: &str = "rules-dynamic";
+/// The table for decisions that name one host, and no next ones for retries.
+pub(super) const ONE: &str = "rules-one";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
@@ -26,6 +28,8 @@ pub(super) enum Way {
     Weir,
     /// The same filter as a dynamic module.
     Native,
+    /// The same that names one host, of which it tells Envoy by a call.
+    NativeOne,
     /// Weir that has no table: it reads the request and leaves it to Envoy.
     Untold,
     NativeUntold,
@@ -55,6 +59,7 @@ impl Way {
             Self::NativeNoOp => "no-op native",
             Self::Weir => "Weir",
             Self::Native => "Weir, native",
+            Self::NativeOne => "Weir, native, one host named",
             Self::Untold => "Weir without a table",
             Self::NativeUntold => "Weir without a table, native",
             Self::Unasked => "Weir, whatever cluster and caller",
@@ -76,6 +81,7 @@ impl Way {
             Self::NoOp => "no-op",
             Self::NativeNoOp => "native-no-op",
             Self::Native => "native",
+            Self::NativeOne => "native-one",
             Self::Untold => "untold",
             Self::NativeUntold => "native-untold",
             Self::Unasked => "unasked",
@@ -95,6 +101,7 @@ impl Way {
             Self::Weir | Self::Native | Self::WeirLoads | Self::Unasked | Self::NativeUnasked => {
                 Some(HOSTS)
             }
+            Self::NativeOne => Some(ONE),
             Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
             Self::Plain
             | Self::Rules
@@ -113,6 +120,7 @@ impl Way {
             self,
             Self::Weir
                 | Self::Native
+                | Self::NativeOne
                 | Self::Unasked
                 | Self::NativeUnasked
                 | Self::WeirLoads
@@ -131,9 +139,12 @@ impl Way {
             | Self::Untold
             | Self::NativeUntold => AnsweredBy::Any,
             Self::Epp => AnsweredBy::TheNamed,
-            Self::Weir | Self::Native | Self::Unasked | Self::NativeUnasked | Self::WeirLoads => {
-                AnsweredBy::Preferably(holder)
-            }
+            Self::Weir
+            | Self::Native
+            | Self::NativeOne
+            | Self::Unasked
+            | Self::NativeUnasked
+            | Self::WeirLoads => AnsweredBy::Preferably(holder),
             Self::Dynamic | Self::Lua | Self::Picker | Self::ToldPicker => AnsweredBy::This(holder),
         })
     }
