@@ -26,6 +26,7 @@ use weir_fleet::authorization::{Authorization, Caps, Sight, What};
 use weir_tables::v1;
 
 use crate::config::Config;
+use crate::sources::discovery::short;
 
 /// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
@@ -169,10 +170,21 @@ impl Gate {
         Ok(Some(sight))
     }
 
-    /// Notes what a caller asks for and is not told.
-    pub(crate) fn unseen(&self, caller: &Caller, what: What, name: &str) {
+    /// Notes what a caller asks for and is not told. The log names the first: there may be a million.
+    pub(crate) fn unseen<'a>(
+        &self,
+        caller: &Caller,
+        mut denied: impl Iterator<Item = (What, &'a str)>,
+    ) {
+        let Some((what, name)) = denied.next() else {
+            return;
+        };
         let identity = caller.identity.clone().unwrap_or_default();
-        self.count(&identity, what.as_str(), &format!("read {name:?}"));
+        self.count(&identity, what.as_str(), &format!("read {}", short(name)));
+        for (what, _) in denied {
+            let what = what.as_str();
+            self.denials.get_or_create(&Denied { what }).inc();
+        }
     }
 
     /// Whether a caller may speak for a host's node.
@@ -184,7 +196,7 @@ impl Gate {
         match rules.may_set(&identity, cluster, host) {
             true => Ok(()),
             false => {
-                let what = format!("set the capacity of {host:?} in {cluster:?}");
+                let what = format!("set the capacity of {} in {}", short(host), short(cluster));
                 Err(self.deny(&identity, What::Capacity.as_str(), &what))
             }
         }
@@ -204,7 +216,7 @@ impl Gate {
             self.deny(
                 &identity,
                 What::Report.as_str(),
-                &format!("report on {cluster:?}"),
+                &format!("report on {}", short(cluster)),
             );
         }
         Ok(caps)

@@ -495,6 +495,7 @@ impl Cluster {
         let config = self.config.clone();
         // Without figures every level would open.
         if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {
+            self.claims.drop_window();
             return;
         }
         let limit = config.dagor.window_requests as f64;

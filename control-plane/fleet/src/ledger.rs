@@ -5,7 +5,7 @@ mod allowance;
 mod counters;
 mod refused;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use prost::Message;
@@ -159,8 +159,14 @@ impl Ledger {
         let left_to_it = (limits.max_rows / SHARE_OF_ONE).saturating_sub(proxy.rows);
         let left = limits.max_rows.saturating_sub(self.rows).min(left_to_it);
         let mut room = Room(left);
-        for record in &report.records {
+        let mut told = BTreeSet::new();
+        for (number, record) in report.records.iter().enumerate() {
             let key = (record.slot, record.epoch);
+            // Each takes a look at all of its VM's hosts, and a record may be of two bytes.
+            if number >= limits.max_vms || !told.insert(key) {
+                folded.refused.add(Refused::TooManyVms, 1);
+                continue;
+            }
             if record.deadline_ns < clock {
                 folded.refused.add(Refused::Expired, 1);
                 continue;

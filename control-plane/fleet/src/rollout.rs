@@ -136,9 +136,10 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// What a proxy's shares have risen by.
-    pub fn add(&mut self, proxy: &str, risen: Shares) {
-        if risen == Shares::default() {
+    /// What a proxy's shares have risen by, while so many percent are steered. Of all or none there is nothing to
+    /// compare, and filters do not count: who tells of it lies.
+    pub fn add(&mut self, proxy: &str, risen: Shares, percent: u32) {
+        if risen == Shares::default() || !(1..100).contains(&percent) {
             return;
         }
         let group = KeyHash::of(proxy.as_bytes()).0 as usize % GROUPS;
@@ -188,11 +189,16 @@ mod tests {
 
     /// What comes of so many windows in which each of the proxies tells this.
     fn after(windows: u32, told: &[(&str, Shares)]) -> Option<Worse> {
+        after_of(50, windows, told)
+    }
+
+    /// The same while so many percent are steered.
+    fn after_of(percent: u32, windows: u32, told: &[(&str, Shares)]) -> Option<Worse> {
         let mut rollout = Rollout::default();
         rollout.judge(Duration::ZERO);
         (1..=windows).find_map(|window| {
             for (proxy, shares) in told {
-                rollout.add(proxy, *shares);
+                rollout.add(proxy, *shares, percent);
             }
             rollout.judge(window * WINDOW)
         })
@@ -227,6 +233,13 @@ mod tests {
         assert_eq!(after(10, &[("a", shares(shed, share(100, 0, 10)))]), None);
         let few = shares(share(LEAST - 1, 19, 0), share(1000, 0, 10));
         assert_eq!(after(10, &[("a", few)]), None);
+    }
+
+    #[test]
+    fn where_all_are_steered_or_none_nobody_has_a_vote() {
+        let lie = [("liar", shares(share(100, 100, 0), share(100, 0, 10)))];
+        assert!(after_of(1, 3, &lie).is_some() && after_of(99, 3, &lie).is_some());
+        assert_eq!((after_of(100, 9, &lie), after_of(0, 9, &lie)), (None, None));
     }
 
     #[test]

@@ -283,6 +283,7 @@ impl State {
 
     fn reported(&mut self, Reported { report, caps }: &Reported, now: Duration) {
         let limits = &self.settings.reports;
+        let max_vms = limits.max_vms;
         let mut folded = self.ledger.fold(report, &self.clusters, now, limits);
         for (name, class) in caps {
             if let Some(news) = folded.news.get_mut(name) {
@@ -295,7 +296,8 @@ impl State {
             self.budget.used(name, offered, now);
             let keeps_contents = !self.budget.contents(name).dropped;
             if let Some(cluster) = self.clusters.get_mut(name) {
-                let (proxy, ignored) = (&report.proxy, ignores(report, name));
+                let ignored = ignores(report, name, max_vms);
+                let proxy = &report.proxy;
                 if cluster.heeds(proxy, ignored, now) {
                     self.events.push(Event::ChoicesIgnored {
                         cluster: name.clone(),
@@ -304,7 +306,8 @@ impl State {
                     });
                 }
                 cluster.report(proxy, news, keeps_contents, now);
-                cluster.rollout.add(proxy, news.shares);
+                let steered = cluster.steer_percent();
+                cluster.rollout.add(proxy, news.shares, steered);
             }
             for told in std::mem::take(&mut news.receipts) {
                 let steered = told.receipt.steered;
@@ -379,8 +382,9 @@ impl State {
 }
 
 /// Whether a worker of the proxy says that Envoy sends requests elsewhere than the filter says.
-fn ignores(report: &v1::Report, cluster: &str) -> bool {
-    let records = report.records.iter().flat_map(|record| &record.clusters);
+fn ignores(report: &v1::Report, cluster: &str, max_vms: usize) -> bool {
+    let records = report.records.iter().take(max_vms);
+    let records = records.flat_map(|record| &record.clusters);
     let mut of_cluster = records.filter(|record| record.cluster == cluster);
     of_cluster.any(|record| record.choices_ignored)
 }

@@ -19,7 +19,7 @@ use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
 use super::room::{Full, Place, Room};
 use super::session::{Refusal, Session};
-use super::subscription::{Verdict, WILDCARD};
+use super::subscription::{MAX_NAME_BYTES, Verdict, WILDCARD};
 use super::views::{Views, denies};
 use crate::feed::Feed;
 use crate::gate::{Caller, Gate, Owned};
@@ -304,13 +304,18 @@ impl<'a> Connection<'a> {
     }
 
     fn take_in(&mut self, request: &DeltaDiscoveryRequest) -> Result<(), Refusal> {
+        let names = || request.resource_names_subscribe.iter();
+        // Before one of them is logged.
+        if names().any(|name| name.len() > MAX_NAME_BYTES) {
+            return Err(Full::Name.into());
+        }
         if let Some(sight) = &self.sight {
-            let names = request.resource_names_subscribe.iter();
-            for name in names.filter(|name| *name != WILDCARD) {
-                if let Some(what) = denies(sight, &request.type_url, name) {
-                    self.shared.gate.unseen(&self.caller, what, name);
-                }
-            }
+            let named = names().filter(|name| *name != WILDCARD);
+            let denied = named.filter_map(|name| {
+                let what = denies(sight, &request.type_url, name)?;
+                Some((what, name.as_str()))
+            });
+            self.shared.gate.unseen(&self.caller, denied);
         }
         if request.type_url == HOST_TABLE_TYPE {
             self.say_unknown(&request.resource_names_subscribe);

@@ -116,12 +116,15 @@ impl Subscription {
         request: &DeltaDiscoveryRequest,
         room: usize,
     ) -> Result<Option<Verdict>, Full> {
-        self.settled = None;
         let verdict = self.answer(request);
         let first = !std::mem::replace(&mut self.started, true);
 
         let subscribe = &request.resource_names_subscribe;
         let unsubscribe = &request.resource_names_unsubscribe;
+        // What changes nothing is no reason to look at all names again.
+        if first || verdict.is_some() || !(subscribe.is_empty() && unsubscribe.is_empty()) {
+            self.settled = None;
+        }
         if first && subscribe.is_empty() && unsubscribe.is_empty() {
             self.subscribe_all();
         }
@@ -158,7 +161,7 @@ impl Subscription {
     /// The next response, if one is due and none is in flight. With `removals` false, resources
     /// that are gone are left for a later call, unless the client asked for them.
     pub fn on_snapshot(&mut self, resources: &Arc<Resources>, removals: bool) -> Option<Delta> {
-        if self.is_waiting() || self.is_settled(resources) {
+        if self.is_waiting() || self.has_settled(resources) {
             return None;
         }
         let mut due = self.due(resources);
@@ -183,10 +186,14 @@ impl Subscription {
 
     /// The client has all of `resources` that it wants, or refused it.
     pub fn is_settled(&self, resources: &Arc<Resources>) -> bool {
-        let seen = |settled: &Arc<Resources>| Arc::ptr_eq(settled, resources);
         !self.is_waiting()
-            && (self.settled.as_ref().is_some_and(seen)
-                || (!self.greeting && self.due(resources).is_empty()))
+            && (self.has_settled(resources) || (!self.greeting && self.due(resources).is_empty()))
+    }
+
+    /// It was found so, and nothing has changed since.
+    fn has_settled(&self, resources: &Arc<Resources>) -> bool {
+        let settled = self.settled.as_ref();
+        settled.is_some_and(|settled| Arc::ptr_eq(settled, resources))
     }
 
     fn answer(&mut self, request: &DeltaDiscoveryRequest) -> Option<Verdict> {

@@ -39,6 +39,8 @@ pub(crate) struct Caller {
     loads: BTreeMap<usize, Load>,
     /// By host, requests under way there as of the last report.
     under_way: Vec<u32>,
+    /// It was used since the last report. Most of a thousand are not, and looking for news cost them most of the time.
+    is_used: bool,
     /// When news may be reported.
     pace: Pace,
     /// Requests that wait for a host, by number.
@@ -110,6 +112,7 @@ impl Caller {
             admitted: Vec::new(),
             loads: BTreeMap::new(),
             under_way: Vec::new(),
+            is_used: false,
             pace: Pace::default(),
             held: WaitQueue::default(),
             may_bounce: false,
@@ -161,6 +164,7 @@ impl Caller {
     /// Takes what ticks have seen by now, of several tables the newest: nothing has asked for any before, and all ticks
     /// of many callers would cost more than everything else.
     fn see_tables(&mut self, now: Duration) {
+        self.is_used = true;
         let seen = self.unseen.partition_point(|next| next.seen <= now);
         let mut newest_first = self.unseen.range(..seen).rev();
         if let Some((table, came, seen)) = newest_first.find_map(Unseen::table) {
@@ -410,6 +414,9 @@ impl Caller {
     pub(crate) fn report(&mut self, pause: Duration, now: Duration) -> Option<News> {
         if !self.pace.allows(pause, now) {
             return None;
+        }
+        if !std::mem::take(&mut self.is_used) {
+            return Some(News::default());
         }
         let news = self.news(now);
         if news != News::default() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub enum Refused {
     /// A record's deadline has passed: its VM is dead.
     Expired,
-    /// A record more than `reports.max_vms`.
+    /// A record more than `reports.max_vms`, or the second of a VM in one report.
     TooManyVms,
     /// A report of a proxy more than `reports.max_proxies`.
     TooManyProxies,

@@ -70,6 +70,22 @@ fn offered(ledger: &mut Ledger, report: &v1::Report) -> u64 {
 }
 
 #[test]
+fn a_report_has_one_record_of_each_vm_and_no_more_than_there_may_be() {
+    let mut ledger = Ledger::default();
+    let mut many = report("p", 0, 1, 100);
+    let again = vec![many.records[0].clone(); 1000];
+    let empty = v1::VmRecord {
+        deadline_ns: u64::MAX,
+        ..v1::VmRecord::default()
+    };
+    many.records.extend(again);
+    many.records.push(empty);
+    let folded = ledger.fold(&many, &THERE, NOW, &LIMITS);
+    assert_eq!(refused(&folded.refused), [(Refused::TooManyVms, 1001)]);
+    assert_eq!(ledger.proxies["p"].vms.len(), 1);
+}
+
+#[test]
 fn connections_that_were_not_taken_count_once_by_host() {
     let mut ledger = Ledger::default();
     let mut unconnected = |count| {

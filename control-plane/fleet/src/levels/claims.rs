@@ -38,12 +38,12 @@ pub struct Claims {
     earned: BTreeMap<String, f64>,
 }
 
-/// One proxy's claims.
+/// One proxy's claims: summed up, or a window that does not end would take all memory.
 #[derive(Debug, Default)]
 struct Claimed {
-    offered: Vec<(Rank, f64)>,
-    sent: Vec<(HostId, Rank, f64)>,
-    refused: Vec<(HostId, f64)>,
+    offered: BTreeMap<Rank, f64>,
+    sent: BTreeMap<(HostId, Rank), f64>,
+    refused: BTreeMap<HostId, f64>,
 }
 
 /// What of a window's claims is believed.
@@ -63,7 +63,7 @@ fn sum<'a>(counts: impl IntoIterator<Item = &'a f64>) -> f64 {
 
 impl Claimed {
     fn all_sent(&self) -> f64 {
-        sum(self.sent.iter().map(|(_, _, count)| count))
+        sum(self.sent.values())
     }
 
     /// Offered at ranks that `level` admits, and at others.
@@ -119,23 +119,27 @@ impl Claims {
             Some(claimed) => claimed,
             None => self.proxies.entry(proxy.to_owned()).or_default(),
         };
-        let offered = news.offered.iter();
-        claimed
-            .offered
-            .extend(offered.map(|(rank, count)| (*rank, *count as f64)));
+        for (rank, count) in &news.offered {
+            *claimed.offered.entry(*rank).or_default() += *count as f64;
+        }
         for (address, counts) in &news.admitted {
-            if let Some(host) = host(address) {
-                let counts = counts.iter();
-                claimed
-                    .sent
-                    .extend(counts.map(|(rank, count)| (host, *rank, *count as f64)));
+            let Some(host) = host(address) else {
+                continue;
+            };
+            for (rank, count) in counts {
+                *claimed.sent.entry((host, *rank)).or_default() += *count as f64;
             }
         }
         for (address, count) in &news.unconnected {
             if let Some(host) = host(address) {
-                claimed.refused.push((host, *count as f64));
+                *claimed.refused.entry(host).or_default() += *count as f64;
             }
         }
+    }
+
+    /// Nobody asks for the window's claims.
+    pub fn drop_window(&mut self) {
+        self.proxies.clear();
     }
 
     /// Ends a window of this length. `level` is the highest of the cluster's levels, `counted` the requests that its
@@ -173,11 +177,11 @@ impl Claims {
                 *confirmed.offered.entry(rank).or_default() += count * part;
             }
             let taken = part(believed, sent);
-            for (host, rank, count) in claimed.sent {
+            for ((host, rank), count) in claimed.sent {
                 let counts = confirmed.sent.entry(host).or_default();
                 *counts.entry(rank).or_default() += count * taken;
             }
-            let refused = sum(claimed.refused.iter().map(|(_, count)| count));
+            let refused = sum(claimed.refused.values());
             let refused = part(believed, refused);
             for (host, count) in claimed.refused {
                 *confirmed.refused.entry(host).or_default() += count * refused;
@@ -279,6 +283,22 @@ mod tests {
         claims.claim("a", &news(1, 10, 1, 0), id);
         let confirmed = claims.confirm(level, Some(10.0), SECOND);
         assert!(confirmed.offered[&rank(9)] < 2000.0, "{confirmed:?}");
+    }
+
+    #[test]
+    fn a_window_that_does_not_end_takes_no_more_than_a_row_for_each_rank_and_host() {
+        let mut claims = Claims::default();
+        for _ in 0..1000 {
+            claims.claim("a", &news(3, 10, 5, 10), id);
+        }
+        let claimed = &claims.proxies["a"];
+        assert_eq!((claimed.offered.len(), claimed.sent.len()), (2, 1));
+        assert_eq!(claimed.all_sent(), 10_000.0);
+        claims.drop_window();
+        assert_eq!(
+            claims.confirm(Level::ALL, None, SECOND),
+            Confirmed::default()
+        );
     }
 
     #[test]

@@ -372,6 +372,22 @@ fn removals_can_be_put_off() {
 }
 
 #[test]
+fn a_request_that_changes_nothing_is_no_reason_to_look_again() {
+    let mut server = Server::opened_with(&subscribe(&["a", "nobody's"]));
+    let all = resources(&[("a", 1)]);
+    server.say_and_ack(&all);
+    let mut more = |request: &DeltaDiscoveryRequest| {
+        server.hear(request);
+        let was_settled = server.0.has_settled(&all);
+        assert_eq!(server.say_and_ack(&all), Vec::<String>::new());
+        was_settled
+    };
+    more(&DeltaDiscoveryRequest::default());
+    assert!(more(&DeltaDiscoveryRequest::default()));
+    assert!(!more(&unsubscribe(&["nobody's"])));
+}
+
+#[test]
 fn names_beyond_the_room_are_refused_and_none_of_them_is_kept() {
     let names: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
