@@ -127,11 +127,10 @@ impl Cluster {
             return;
         };
         self.inherited = Some(now);
-        let none_steered = tables::policy(self, 0);
-        if self.config.withdraws
-            && self.config.policy.steer_percent > 0
-            && table.policy.as_ref() == Some(&none_steered)
-        {
+        // One that steered nobody of itself was not withdrawn, nor is one that has changed since.
+        let is_withdrawn = table.withdrawn_percent == Some(self.config.policy.steer_percent)
+            && table.policy.as_ref() == Some(&tables::policy(self, 0));
+        if self.config.withdraws && is_withdrawn {
             self.withdrawn = Some(Worse::Before);
         }
         let level = |host: &v1::Host| {
@@ -211,8 +210,10 @@ impl Cluster {
     }
 
     /// Its hosts are still to be found: what it waits for begins when they are.
-    pub fn wait_for_hosts(&mut self, now: Duration) {
+    fn wait_for_hosts(&mut self, now: Duration) {
         self.inherited = self.inherited.map(|_| now);
+        // Of hosts that nobody knows no level was taken in.
+        self.resumption = self.resumption.take().map(|_| Resumption::new(now));
     }
 
     /// Takes a new configuration; what is known of hosts that stay is kept.
@@ -259,6 +260,12 @@ impl Cluster {
             Some(_) => 0,
             None => self.config.policy.steer_percent,
         }
+    }
+
+    /// Of so many percent it would be, had the policy not been withdrawn.
+    pub fn withdrawn_percent(&self) -> Option<u32> {
+        let percent = self.config.policy.steer_percent;
+        self.withdrawn.map(|_| percent)
     }
 
     /// Looks whether requests that are steered fare worse. Says so where that is reason enough to steer none.
@@ -491,6 +498,9 @@ impl Cluster {
 
     /// Moves the levels if their window is over.
     pub fn step_levels(&mut self, now: Duration) {
+        if self.is_unknown(now) {
+            self.wait_for_hosts(now);
+        }
         self.settle_resumption(now);
         let config = self.config.clone();
         // Without figures every level would open.
@@ -665,6 +675,12 @@ impl Cluster {
         self.config.registry.is_some()
             && !self.hosts.values().any(found)
             && now < self.began + self.config.policy.stale_after
+    }
+
+    /// Whether the table that is pushed is too old for one who does not know its age, and none can be built.
+    pub fn has_outlived_its_table(&self, now: Duration) -> bool {
+        let since = self.built.unwrap_or(self.began);
+        self.is_unknown(now) && now.saturating_sub(since) > self.config.policy.stale_after
     }
 
     /// Whether the table is to be built: something changed, or its ages are about to mislead.

@@ -172,18 +172,18 @@ impl HostLevel {
         }
         let refused = self.refused();
         (self.sent, self.refused) = (0.0, 0.0);
-        let Some(overload) = overload(observed, with.dagor) else {
-            self.demand.clear();
-            return;
-        };
+        let overload = overload(observed, with.dagor);
         let paper = with.dagor.control == Control::Paper;
-        let too_long = overload > 1.0 && !(paper && with.spare);
-        let standing = self.standing.is_overload(too_long) || !paper && too_long;
-        let overloaded = standing || dagor::is_early_sign(refused, overload >= AGREES);
+        let mut is_overload = |overload: f64| {
+            let too_long = overload > 1.0 && !(paper && with.spare);
+            let standing = self.standing.is_overload(too_long) || !paper && too_long;
+            standing || dagor::is_early_sign(refused, overload >= AGREES)
+        };
+        let overloaded = overload.map(&mut is_overload);
         let window = Window {
             length: now.saturating_sub(self.stepped),
             demand: std::mem::take(&mut self.demand).into_iter().collect(),
-            overloaded: Some(overloaded),
+            overloaded,
             eased: paper,
             idle,
         };

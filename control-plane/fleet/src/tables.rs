@@ -54,6 +54,7 @@ pub fn host_table(
         sidecars: cluster.proxies,
         refetched_permille: (cluster.costs.refetched() * 1000.0) as u32,
         zones: zones.into_iter().map(str::to_owned).collect(),
+        withdrawn_percent: cluster.withdrawn_percent(),
     }
 }
 

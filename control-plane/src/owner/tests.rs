@@ -1357,7 +1357,7 @@ fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
 }
 
 #[test]
-fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
+fn a_table_stays_while_the_hosts_are_asked_for_in_another_way_until_it_is_stale() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
     let start = Instant::now();
@@ -1366,10 +1366,16 @@ fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
     let first = version(&owner.publish(start).unwrap());
     let other = configured(&folder, "clusters: { c: { consul: { service: x } } }\n");
     owner.fold(News::Configured(other), start);
-    let later = start + Duration::from_secs(60);
-    let kept = owner.publish(later).unwrap();
+    let kept = owner.publish(start + Duration::from_secs(5)).unwrap();
     assert_eq!(version(&kept), first);
-    assert!(owner.publish(later).is_none());
+    // Who has it knows its age; who comes now would take it for new.
+    let later = start + Duration::from_secs(6);
+    let snapshot = owner.publish(later).unwrap();
+    let tables = snapshot.of_type(HOST_TABLE_TYPE).unwrap();
+    assert!(tables["c"].is_unknown());
+    assert!(owner.publish(later).is_none(), "once");
+    owner.fold(News::Configured(with_found(&config, &[1])), later);
+    assert_ne!(version(&owner.publish(later).unwrap()), first);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use tonic::Status;
 use weir_fleet::snapshot::Snapshot;
+use weir_tables::HOST_TABLE_TYPE;
 
 use super::codec::Response;
 use super::room::Full;
@@ -149,7 +150,12 @@ impl Session {
             .iter()
             .filter(|(other, _)| **other != rank);
         let others: usize = others.map(|(_, subscription)| subscription.bytes()).sum();
-        let subscription = self.subscriptions.entry(rank).or_default();
+        let is_table = &*rank.1 == HOST_TABLE_TYPE;
+        let subscription = self.subscriptions.entry(rank);
+        let subscription = subscription.or_insert_with(|| match is_table {
+            true => Subscription::greeting(),
+            false => Subscription::default(),
+        });
         Ok(subscription.on_request(request, room.saturating_sub(others))?)
     }
 

@@ -56,7 +56,7 @@ pub struct Subscription {
     held: Names<Held>,
     /// Names that are answered even if their resource has not changed.
     owed: Names<()>,
-    /// A new wildcard is answered even if there is nothing: Envoy waits for it to become ready.
+    /// What is new is answered even if there is nothing: of a wildcard, as Envoy waits for it to become ready.
     greeting: bool,
     in_flight: Option<InFlight>,
     /// The name after which the next response starts, so that a cut response does not make the
@@ -108,6 +108,14 @@ pub struct Verdict {
 }
 
 impl Subscription {
+    /// One whose first request is answered even if nothing is known of what it names.
+    pub fn greeting() -> Self {
+        Self {
+            greeting: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes in a request: its answer to the response in flight and its changes of interest. An
     /// answer with another nonce than the one in flight is stale and answers nothing. The stream ends
     /// where it asks for more than `room` bytes of names, of which no more are kept.

@@ -372,8 +372,8 @@ fn send<H: Host>(
     hosts: Ranked,
     now: Duration,
 ) -> Option<Box<InFlight>> {
-    let (first, value) = vm.destination(&route.table, &hosts)?;
-    host.send_to(Some(value)).ok()?;
+    let (first, destination) = vm.destination(&route.table, &hosts)?;
+    host.send_to(Some(destination)).ok()?;
     let prefilling =
         prefill.and_then(|prefill| prefill::name(vm, host, (route, prefill), &hosts, now));
     let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));

@@ -8,6 +8,8 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+pub use weir_policy::HostState;
+
 use crate::contents::Contents;
 use crate::destination;
 use crate::headers::Headers;
@@ -158,6 +160,15 @@ pub struct Response {
     pub body: String,
 }
 
+/// Where a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination<'a> {
+    /// The addresses of hosts, best first, with commas between them.
+    pub hosts: &'a str,
+    /// The first one's, as the table has it.
+    pub state: HostState,
+}
+
 /// What one request needs.
 pub trait RequestHost {
     /// The whole map.
@@ -166,10 +177,9 @@ pub trait RequestHost {
     /// At most so many bytes of the body from there on, as far as it has come and is held.
     fn body(&self, from: usize, most: usize) -> Result<Vec<u8>, Failed>;
 
-    /// Tells the proxy where the request goes: the addresses of hosts, best first, with commas between them. Or leaves
-    /// that to the proxy, whatever the caller has asked for.
-    fn send_to(&self, hosts: Option<&str>) -> Result<(), Failed> {
-        self.set_header(Map::Request, destination::HEADER, hosts)
+    /// Tells the proxy where the request goes, or leaves that to the proxy, whatever the caller has asked for.
+    fn send_to(&self, to: Option<Destination<'_>>) -> Result<(), Failed> {
+        self.set_header(Map::Request, destination::HEADER, to.map(|to| to.hosts))
     }
 
     /// Sets a header to one value, or removes it.

@@ -32,7 +32,7 @@ use peer::Peer;
 
 use crate::abandoned::AbandonedQueue;
 use crate::config::{Config, Role};
-use crate::host::{Host, LogLevel};
+use crate::host::{Destination, Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
 use crate::reading::Readings;
@@ -355,11 +355,16 @@ impl<H: Host> Vm<H> {
         }
     }
 
-    /// The first of these hosts, and the value that names them all for Envoy; none where they cannot be named.
-    pub(crate) fn destination(&mut self, table: &str, hosts: &Ranked) -> Option<(HostId, &str)> {
+    /// The first of these hosts, and what Envoy is told of them all; none where they cannot be named.
+    pub(crate) fn destination(
+        &mut self,
+        table: &str,
+        hosts: &Ranked,
+    ) -> Option<(HostId, Destination<'_>)> {
         let cluster = &self.clusters.get(table)?.cluster;
-        let first = destination::name(cluster, hosts, &mut self.destination)?;
-        Some((first, &self.destination))
+        let (first, state) = destination::name(cluster, hosts, &mut self.destination)?;
+        let hosts = &self.destination;
+        Some((first, Destination { hosts, state }))
     }
 
     /// A uniform number.

@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 
 use weir_filter::destination;
 use weir_filter::headers::Headers;
-use weir_filter::host::{Failed, Map, Number, RequestHost, Response, Text};
+use weir_filter::host::{Destination, Failed, HostState, Map, Number, RequestHost, Response, Text};
 
 use crate::abi::{Filter, attribute};
 use crate::trailers_only;
@@ -20,7 +20,7 @@ pub(crate) struct InEnvoy(Rc<Known>);
 
 struct Known {
     filter: Cell<Option<Filter>>,
-    /// The caller may have named a host.
+    /// A host may be named in the header, by the caller or by this.
     has_destination: Cell<bool>,
     /// The filter has answered it.
     is_answered: Cell<bool>,
@@ -90,17 +90,18 @@ impl RequestHost for InEnvoy {
         Ok(self.filter().ok_or(GONE)?.body(from, most))
     }
 
-    /// One host by a call, which Envoy does more cheaply; several, of which retries go to the next, as in the other
-    /// shell.
-    fn send_to(&self, hosts: Option<&str>) -> Result<(), Failed> {
+    /// One host by a call, which Envoy does more cheaply, unless it would pass by one that is not up; several, of which
+    /// retries go to the next, as in the other shell.
+    fn send_to(&self, to: Option<Destination<'_>>) -> Result<(), Failed> {
         let filter = self.filter().ok_or(GONE)?;
-        let only = hosts.filter(|hosts| !hosts.contains(','));
-        let is_told = only.is_some_and(|host| filter.send_to(host));
-        let value = hosts.filter(|_| !is_told);
-        match value.is_some() || self.0.has_destination.get() {
-            true => self.set_header(Map::Request, destination::HEADER, value),
-            false => Ok(()),
+        let is_one = |to: &Destination<'_>| to.state == HostState::Up && !to.hosts.contains(',');
+        let is_told = to.filter(is_one).is_some_and(|to| filter.send_to(to.hosts));
+        let header = to.map(|to| to.hosts).filter(|_| !is_told);
+        if header.is_none() && !self.0.has_destination.get() {
+            return Ok(());
         }
+        self.0.has_destination.set(header.is_some());
+        self.set_header(Map::Request, destination::HEADER, header)
     }
 
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {

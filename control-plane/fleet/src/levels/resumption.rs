@@ -32,6 +32,10 @@ impl Resumption {
 
     /// A proxy said which levels are in force at some hosts.
     pub fn hear(&mut self, proxy: u64, levels: &BTreeMap<String, Level>) {
+        // Who has sent nothing yet knows none.
+        if levels.is_empty() {
+            return;
+        }
         if self.said.len() < PROXIES || self.said.contains_key(&proxy) {
             let said = self.said.entry(proxy).or_default();
             said.extend(levels.iter().map(|(host, level)| (host.clone(), *level)));

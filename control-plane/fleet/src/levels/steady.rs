@@ -111,6 +111,9 @@ impl ClusterLevel {
                 stepped: now,
                 ..Self::default()
             };
+            for host in hosts.iter_mut().filter(|host| host.idle) {
+                changed |= open(host, now);
+            }
             return changed || self.get() != before;
         };
         let cores = Cores::of(hosts.iter().map(|host| host.millicores));
@@ -135,6 +138,13 @@ impl ClusterLevel {
     }
 }
 
+/// Opens the host's level; whether it has changed.
+fn open(host: &mut Seen<'_>, now: Duration) -> bool {
+    let changed = host.level.passing.level() != Level::ALL;
+    *host.level = host.level.opened(now);
+    changed
+}
+
 /// Takes in the figures that are fresh. The levels of the other hosts are opened; whether one has changed.
 fn observe(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> bool {
     let mut changed = false;
@@ -142,10 +152,7 @@ fn observe(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> bool {
         host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
         match &host.figures {
             Some(seen) => host.level.flow.observe(seen),
-            None => {
-                changed |= host.level.passing.level() != Level::ALL;
-                *host.level = host.level.opened(now);
-            }
+            None => changed |= open(host, now),
         }
     }
     changed

@@ -36,7 +36,10 @@ impl State {
             .clusters
             .values()
             .all(|cluster| cluster.caches_asked(now));
-        if !self.configured && !self.clusters.values().any(|known| self.is_due(known, now)) {
+        let mut clusters = self.clusters.iter();
+        let is_due = clusters
+            .any(|(name, known)| self.is_due(known, now) || self.has_old_table(name, known, now));
+        if !self.configured && !is_due {
             return None;
         }
         let mut tables = take(&mut self.snapshot, HOST_TABLE_TYPE);
@@ -56,11 +59,12 @@ impl State {
                 cluster: name.clone(),
                 missing,
             });
-            if missing {
-                cluster.wait_for_hosts(now);
-            }
             if missing || cluster.resumes() {
-                // Proxies keep the table and the shards that they have.
+                // Proxies keep the table and the shards that they have, and know their age. One that comes now would take
+                // an old one for new.
+                if cluster.has_outlived_its_table(now) {
+                    tables.remove(name);
+                }
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
                 for name in shard_names(name, cluster) {
                     shards.entry(name).or_insert_with(Resource::unknown);
@@ -83,6 +87,10 @@ impl State {
         self.publish_standalone(now);
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
+    }
+
+    fn has_old_table(&self, name: &str, cluster: &Cluster, now: Duration) -> bool {
+        self.snapshot.get(HOST_TABLE_TYPE, name).is_some() && cluster.has_outlived_its_table(now)
     }
 
     fn is_due(&self, cluster: &Cluster, now: Duration) -> bool {

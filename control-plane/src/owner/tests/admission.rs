@@ -2,6 +2,7 @@
 //! Admission moves on evidence of overload alone, whatever proxies report.
 
 use proptest::prelude::*;
+use prost::Message;
 
 use super::*;
 
@@ -350,6 +351,81 @@ fn a_restart_in_overload_goes_on_from_the_levels_that_sidecars_say_are_in_force(
         script.pass(200);
         assert_eq!(levels(&mut script), [1000; 3], "{control}");
     }
+}
+
+#[test]
+fn a_host_that_says_that_it_is_idle_and_nothing_else_is_opened() {
+    for control in ["steady", "paper", "stalled_jobs"] {
+        let mut script = Script::unasked(2, &settings(control, "estimate")).restarted();
+        let host = |number: u32| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admission_level: Some(0),
+            ..Default::default()
+        };
+        let cluster = v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: (1..=2).map(host).collect(),
+            ..Default::default()
+        };
+        for host in 1..=2 {
+            script.scraped(host, Ok(figures(90, 80, 3000)));
+        }
+        script.fold(reported_by("p", cluster)).pass(1100);
+        assert_eq!(levels(&mut script), [0; 2], "{control}");
+        // As of a program that has just started: its series of waiting jobs begin with the first.
+        let idle = Figures {
+            in_progress: Some(0),
+            ..Figures::default()
+        };
+        for _ in 0..4 {
+            for host in 1..=2 {
+                script.scraped(host, Ok(idle.clone()));
+            }
+            script.pass(1000).publish();
+        }
+        assert_eq!(levels(&mut script), [4096; 2], "{control}");
+    }
+}
+
+#[test]
+fn after_a_restart_hosts_that_are_found_late_begin_at_the_levels_that_are_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, policy: { overload: dagor } } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let mut owner = Owner::new(&config, 8, Metrics::default(), start).resuming();
+    let say = |owner: &mut Owner, ms| {
+        let host = v1::HostRecord {
+            address: "127.0.0.1:1".into(),
+            admission_level: Some(1000),
+            load: Some(v1::Load {
+                in_progress: 90,
+                queued: vec![80],
+                queuing_delay_us: Some(3_000_000),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let cluster = v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: vec![host],
+            ..Default::default()
+        };
+        owner.fold(reported_by("p", cluster), at(ms));
+        owner.advance(at(ms));
+        owner.publish(at(ms))
+    };
+    for ms in (0..4000).step_by(200) {
+        say(&mut owner, ms);
+    }
+    owner.fold(News::Discovered(with_found(&config, &[1])), at(4000));
+    let first = (4000..6000).step_by(200).find_map(|ms| {
+        let snapshot = say(&mut owner, ms)?;
+        let table = snapshot.get(HOST_TABLE_TYPE, "c")?;
+        Some(v1::HostTable::decode(table.body.clone()).unwrap())
+    });
+    assert_eq!(first.unwrap().hosts[0].admission_level, Some(1000));
 }
 
 #[test]

@@ -193,16 +193,27 @@ fn of_a_leader_that_is_silent_for_stale_after_nobody_new_gets_a_table() {
 #[test]
 fn a_policy_that_was_withdrawn_stays_so_under_a_new_leader_until_it_changes() {
     let mut script = Script::of_several("policy: { mode: 10% }");
-    for percent in [0, 10] {
+    // Withdrawn, of a leader that steers nobody of itself, withdrawn before it was changed, steered.
+    let befores = [
+        (0, Some(10), 0),
+        (0, None, 10),
+        (0, Some(5), 10),
+        (10, None, 10),
+        (0, Some(10), 0),
+    ];
+    for (percent, withdrawn_percent, then) in befores {
         let cluster = &script.owner.state.clusters()["c"];
         let table = v1::HostTable {
             cluster: "c".to_owned(),
             policy: Some(weir_fleet::tables::policy(cluster, percent)),
+            withdrawn_percent,
             ..Default::default()
         };
         script.is(following(3)).fold(told(3, table)).publish();
         script.pass(2000).is(Role::Leading { index: 4 }).pass(2000);
-        assert_eq!(script.table().policy().steer_percent, percent);
+        assert_eq!(script.table().policy().steer_percent, then);
+        let cluster = &script.owner.state.clusters()["c"];
+        assert_eq!(cluster.withdrawn_percent(), (then == 0).then_some(10));
     }
     let other = configured(&script._folder, &Script::text(2, "policy: { mode: 20% }"));
     script.fold(News::Configured(other));

@@ -167,6 +167,27 @@ fn a_type_that_is_not_known_yet_takes_nothing_away() {
 }
 
 #[test]
+fn who_asks_for_a_table_that_is_not_known_yet_hears_that_it_was_heard() {
+    for versions in [&[][..], &[("a", "1")]] {
+        let mut first = request(HOST_TABLE_TYPE, &["a"]);
+        let versions = versions
+            .iter()
+            .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()));
+        first.initial_resource_versions = versions.collect();
+        let mut session = open(&[first]);
+        let mut snapshot = snapshot(&[(HOST_TABLE_TYPE, &[])]);
+        let tables = snapshot.resources.get_mut(HOST_TABLE_TYPE).unwrap();
+        Arc::make_mut(tables).insert("a".to_owned(), Resource::unknown());
+        assert_eq!(
+            drain(&mut session, &snapshot).len(),
+            1,
+            "an answer with nothing in it"
+        );
+        assert!(drain(&mut session, &snapshot).is_empty());
+    }
+}
+
+#[test]
 fn clusters_come_before_what_routes_to_them_and_leave_after() {
     let all = [
         types::EXTENSION,

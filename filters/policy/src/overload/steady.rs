@@ -277,7 +277,7 @@ impl Controller {
     ///
     /// One step sheds at most `most` of the admitted weight and the rank that crosses that share, adds at
     /// most as much as is admitted and the rank that crosses it, and moves at least one rank for which there
-    /// is demand. A window without a measurement changes nothing, unless it has an early sign. The second idle
+    /// is demand. A window without a measurement changes nothing, unless it has an early sign or is idle. The second idle
     /// window in a row admits everything.
     pub fn step(&mut self, params: &Params, window: &Window) -> Level {
         self.now += window.length.as_secs_f64();
@@ -304,7 +304,12 @@ impl Controller {
         // Requests that were taken are served, so no more is shed than the share that was not.
         let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(params.most));
         let correction = match (measured, signalled) {
-            (None, None) => return self.level(),
+            (None, None) => {
+                if idle {
+                    self.moving.open();
+                }
+                return self.level();
+            }
             (Some(measured), None) => measured,
             (measured, Some(signalled)) => {
                 self.calm = 0;

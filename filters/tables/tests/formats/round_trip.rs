@@ -232,6 +232,7 @@ pub(crate) fn host_tables() -> impl Strategy<Value = v1::HostTable> {
             sidecars,
             zones: zones(),
             refetched_permille,
+            withdrawn_percent: None,
         }
     })
 }
@@ -255,6 +256,7 @@ proptest! {
             sidecars,
             zones: zones(),
             refetched_permille,
+            withdrawn_percent: None,
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });

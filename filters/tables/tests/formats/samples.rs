@@ -71,6 +71,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         sidecars: 8,
         zones: vec!["eu-1a".into(), "eu-1b".into()],
         refetched_permille: 250,
+        withdrawn_percent: None,
     }
 }
 

@@ -2,12 +2,15 @@
 //! A program or a library: its functions, its code, and what can happen in it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{ReadRef, SegmentFlags, SymbolFlags};
+use rustix::fs::OFlags;
 
 use super::entry::{self, Pace};
 use super::exits;
@@ -17,6 +20,8 @@ use crate::Error;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 const PF_X: u32 = 1;
+/// Of our own choice.
+const MAX_BYTES: u64 = 2 << 30;
 
 /// A function of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,9 +40,24 @@ pub(super) struct Binary<'a> {
     file: object::File<'a, &'a ReadCache<File>>,
 }
 
+/// A program's owner may put anything in its place: a pipe would be waited for, and of a file with holes each section
+/// that is read takes as much memory as it says.
 pub(super) fn open(path: &Path) -> Result<ReadCache<File>, Error> {
-    let file = File::open(path).map_err(|error| refused(path, &error.to_string()))?;
-    Ok(ReadCache::new(file))
+    let failed = |error: io::Error| refused(path, &error.to_string());
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let file = options.open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    match found.len() {
+        _ if !found.is_file() => Err(refused(path, "not a file")),
+        ..=MAX_BYTES => Ok(ReadCache::new(file)),
+        bytes => Err(refused(
+            path,
+            &format!("{bytes} bytes, and at most {MAX_BYTES} are read"),
+        )),
+    }
 }
 
 fn refused(path: &Path, reason: &str) -> Error {
@@ -188,5 +208,36 @@ impl<'a> Binary<'a> {
             exits.extend(exits::find(code, part.start, &parts)?);
         }
         Ok(exits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_or_has_no_end_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = |path: &Path| open(path).err().unwrap().to_string();
+        let pipe = folder.path().join("pipe");
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert!(refusal(&pipe).contains("not a file"));
+        assert!(refusal(folder.path()).contains("not a file"));
+        let holes = folder.path().join("holes");
+        File::create(&holes)
+            .unwrap()
+            .set_len(MAX_BYTES + 1)
+            .unwrap();
+        assert!(refusal(&holes).contains("at most"));
+        File::create(&holes).unwrap().set_len(MAX_BYTES).unwrap();
+        assert!(open(&holes).is_ok());
     }
 }
