@@ -275,8 +275,9 @@ async fn a_proxy_that_has_a_table_from_before_keeps_it_until_hosts_are_found() {
     let mut client = AggregatedDiscoveryServiceClient::connect(address)
         .await
         .unwrap();
-    let requests =
-        tokio_stream::StreamExt::chain(tokio_stream::iter([resumes]), tokio_stream::pending());
+    let (ask, requests) = tokio::sync::mpsc::channel(2);
+    ask.send(resumes).await.unwrap();
+    let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
     let mut answers = client
         .delta_aggregated_resources(requests)
         .await
@@ -284,6 +285,15 @@ async fn a_proxy_that_has_a_table_from_before_keeps_it_until_hosts_are_found() {
         .into_inner();
     let resumed = |page: &Value| page["proxies"][0]["proxy"] == "p";
     control.tables("a proxy", resumed).await;
+    // It is heard, and nothing is said of what it has.
+    let heard = answers.message().await.unwrap().unwrap();
+    assert!(heard.resources.is_empty() && heard.removed_resources.is_empty());
+    let accepts = discovery::DeltaDiscoveryRequest {
+        type_url: weir_tables::HOST_TABLE_TYPE.into(),
+        response_nonce: heard.nonce,
+        ..Default::default()
+    };
+    ask.send(accepts).await.unwrap();
     fake.say(sidecars(&[(1, "passing")]));
     let first = answers.message().await.unwrap().unwrap();
     assert!(first.removed_resources.is_empty(), "{first:?}");
