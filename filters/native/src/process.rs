@@ -2,9 +2,9 @@
 //! What all threads share, for as long as the process lives.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use weir_filter::contents::Contents;
@@ -26,8 +26,8 @@ pub(crate) struct Process {
     pub(crate) time: Time,
     /// Its name in the mesh, where that is not for the arguments to say.
     pub(crate) node: Option<String>,
-    /// Where VMs without ticks keep their records.
-    idle: Mutex<BTreeSet<String>>,
+    /// Where VMs without ticks keep their records, each as long as its thread lives.
+    idle: Mutex<BTreeMap<String, Weak<()>>>,
 }
 
 static THIS: Process = Process::with(Bells::new(), Time::Real(OnceLock::new()), None);
@@ -57,13 +57,13 @@ impl Process {
             configurations: Configurations::new(),
             time,
             node,
-            idle: Mutex::new(BTreeSet::new()),
+            idle: Mutex::new(BTreeMap::new()),
         }
     }
 
-    /// A thread's VM gets no ticks: its record is there, and is to be kept.
-    pub(crate) fn sleeps(&self, record: String) {
-        self.idle().insert(record);
+    /// A thread's VM gets no ticks: its record is there, and is to be kept while the thread lives.
+    pub(crate) fn sleeps(&self, record: String, thread: &Arc<()>) {
+        self.idle().insert(record, Arc::downgrade(thread));
     }
 
     /// It does again.
@@ -73,12 +73,14 @@ impl Process {
 
     /// Keeps the records of all that sleep, by this VM, which is awake.
     pub(crate) fn renew(&self, vm: &VmHandle<Native>) {
-        for record in self.idle().iter() {
+        let mut idle = self.idle();
+        idle.retain(|_, thread| thread.strong_count() > 0);
+        for record in idle.keys() {
             root::renew(vm, record);
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn idle(&self) -> MutexGuard<'_, BTreeMap<String, Weak<()>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Worker {
     renewed: Cell<Duration>,
     /// Where its record is, while it sleeps.
     asleep: RefCell<Option<String>>,
+    /// For as long as this thread does.
+    lives: Arc<()>,
     /// Whose last request has ended in the middle of a call of its root: it sleeps after that.
     tired: RefCell<Option<Rc<Entry>>>,
     /// What Envoy knows of metrics.
@@ -392,7 +394,7 @@ impl Worker {
             return;
         };
         if let Some(record) = root.on_idle() {
-            process().sleeps(record.clone());
+            process().sleeps(record.clone(), &self.lives);
             self.asleep.replace(Some(record));
         }
     }

@@ -470,3 +470,48 @@ proptest! {
         prop_assert!(proxy.streams("AggregatedDiscoveryService").len() <= 1);
     }
 }
+
+#[test]
+fn what_a_dead_vm_had_under_way_is_not_kept_because_one_before_it_slept() {
+    let request = |vm| Event::Request {
+        vm,
+        key: 0,
+        junk: Vec::new(),
+    };
+    let table = Event::Table {
+        version: 0,
+        hosts: 1,
+        overload: 0,
+        selection: 0,
+        shards: 0,
+        late: false,
+    };
+    let mut world = World::start(false);
+    // Found by the test above.
+    for event in [
+        Event::Tick(0),
+        request(2),
+        table,
+        Event::Begin(0),
+        request(0),
+        Event::End {
+            request: 0,
+            flags: 0,
+        },
+        Event::Jump(3001),
+        Event::Begin(0),
+        Event::Restart(2),
+        request(0),
+        Event::Begin(2),
+        Event::Run(100),
+        Event::Restart(2),
+    ] {
+        world.step(event).unwrap();
+    }
+    while !world.open.is_empty() {
+        world.end(0, 0);
+    }
+    world.proxy.run(milliseconds(3_500));
+    world.proxy.run(SHARING);
+    assert_eq!(in_flight(&world.proxy), 0);
+}
