@@ -498,13 +498,14 @@ impl Cluster {
 
     /// Moves the levels if their window is over.
     pub fn step_levels(&mut self, now: Duration) {
-        if self.is_unknown(now) {
+        let is_unknown = self.is_unknown(now);
+        if is_unknown {
             self.wait_for_hosts(now);
         }
         self.settle_resumption(now);
         let config = self.config.clone();
         // Without figures every level would open.
-        if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {
+        if config.policy.overload != Overload::Dagor || self.waits(now) || is_unknown {
             self.claims.drop_window();
             return;
         }

@@ -172,14 +172,12 @@ impl HostLevel {
         }
         let refused = self.refused();
         (self.sent, self.refused) = (0.0, 0.0);
-        let overload = overload(observed, with.dagor);
         let paper = with.dagor.control == Control::Paper;
-        let mut is_overload = |overload: f64| {
+        let overloaded = overload(observed, with.dagor).map(|overload| {
             let too_long = overload > 1.0 && !(paper && with.spare);
             let standing = self.standing.is_overload(too_long) || !paper && too_long;
             standing || dagor::is_early_sign(refused, overload >= AGREES)
-        };
-        let overloaded = overload.map(&mut is_overload);
+        });
         let window = Window {
             length: now.saturating_sub(self.stepped),
             demand: std::mem::take(&mut self.demand).into_iter().collect(),

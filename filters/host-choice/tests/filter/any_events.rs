@@ -177,6 +177,17 @@ impl World {
         self.check_streams()
     }
 
+    /// Ends all requests; those that records of living VMs have in flight afterwards.
+    fn in_flight_at_last(&mut self) -> u32 {
+        while !self.open.is_empty() {
+            self.end(0, 0);
+        }
+        // Longer than a record lives: what nonsense in shared data displaced is written again.
+        self.proxy.run(milliseconds(3_500));
+        self.proxy.run(SHARING);
+        in_flight(&self.proxy)
+    }
+
     /// At most one table stream, but while the lease goes from one to another: who had it may have died, and else sees
     /// at its next tick that it is gone.
     fn check_streams(&self) -> Result<(), TestCaseError> {
@@ -457,17 +468,10 @@ proptest! {
         for event in events {
             world.step(event)?;
         }
-        while !world.open.is_empty() {
-            world.end(0, 0);
-        }
-        // Longer than a record lives: what nonsense in shared data displaced is written again.
-        world.proxy.run(milliseconds(3_500));
-        world.proxy.run(SHARING);
-        let proxy = &world.proxy;
-        prop_assert_eq!(in_flight(proxy), 0);
-        let held = proxy.host.metrics().gauge("weir_held_requests");
+        prop_assert_eq!(world.in_flight_at_last(), 0);
+        let held = world.proxy.host.metrics().gauge("weir_held_requests");
         prop_assert_eq!(held, world.held_by_the_dead);
-        prop_assert!(proxy.streams("AggregatedDiscoveryService").len() <= 1);
+        prop_assert!(world.proxy.streams("AggregatedDiscoveryService").len() <= 1);
     }
 }
 
@@ -508,10 +512,5 @@ fn what_a_dead_vm_had_under_way_is_not_kept_because_one_before_it_slept() {
     ] {
         world.step(event).unwrap();
     }
-    while !world.open.is_empty() {
-        world.end(0, 0);
-    }
-    world.proxy.run(milliseconds(3_500));
-    world.proxy.run(SHARING);
-    assert_eq!(in_flight(&world.proxy), 0);
+    assert_eq!(world.in_flight_at_last(), 0);
 }

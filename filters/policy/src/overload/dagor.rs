@@ -78,7 +78,8 @@ pub fn is_early_sign(refused: f64, agrees: bool) -> bool {
 ///
 /// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
 /// that share, and at least one rank for which there is demand. A window that was eased, and the second idle
-/// one in a row, admit everything, with a measurement or without. Another one without demand or measurement changes nothing.
+/// one in a row, admit everything, with a measurement or without. Another one without demand or measurement changes
+/// nothing.
 pub fn step(level: &mut MovingLevel, params: &Params, window: &Window) -> Level {
     let idle = window.idle && window.overloaded != Some(true);
     let idle = level.idleness.opens(idle);

@@ -277,8 +277,8 @@ impl Controller {
     ///
     /// One step sheds at most `most` of the admitted weight and the rank that crosses that share, adds at
     /// most as much as is admitted and the rank that crosses it, and moves at least one rank for which there
-    /// is demand. A window without a measurement changes nothing, unless it has an early sign or is idle. The second idle
-    /// window in a row admits everything.
+    /// is demand. A window without a measurement changes nothing, unless it has an early sign or is idle. The second
+    /// idle window in a row admits everything.
     pub fn step(&mut self, params: &Params, window: &Window) -> Level {
         self.now += window.length.as_secs_f64();
         self.moving
