@@ -34,7 +34,7 @@ pub use explain::{Explanation, Problem, Question, explain};
 const INDEX: &str = "weir-control\n\n\
     /metrics  Prometheus text\n\
     /live     200 while news are taken in, whether or not there are tables\n\
-    /ready    200; of several replicas once a leader is known and its tables are here\n\
+    /ready    200; of several replicas while a leader is known, its tables are here and it is reached\n\
     /tables   what is pushed, from what, how old, and who refused what\n\
     /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n\
     /receipts?after=&limit=  decisions, term by term, and what came of them, as JSON lines\n\

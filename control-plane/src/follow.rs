@@ -5,7 +5,7 @@
 //!  leader ── delta ADS ──> Mirror ── Update::Mirrored ──> state ── Snapshot ──> sidecars
 //! ```
 //! Resources pass through as they came, with the leader's versions: a sidecar that comes from another replica
-//! is told nothing that it has.
+//! is told nothing that it has. While the leader is not reached that is told too (`Update::Severed`).
 
 mod mirror;
 
@@ -115,7 +115,13 @@ impl Follower<'_> {
         let mut refusals = Refusals::default();
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.connect(mirror, &mut pause).await {
+            let end = self.connect(mirror, &mut pause).await;
+            let index = self.leader.index;
+            let severed = self.updates.send(Update::Severed { index }.into());
+            if matches!(end, End::Over) || severed.await.is_err() {
+                return;
+            }
+            match end {
                 End::Over => return,
                 End::Refused if refusals.count(Instant::now()) => {
                     refusals = Refusals::default();

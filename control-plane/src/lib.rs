@@ -370,7 +370,7 @@ fn owner(config: &Config, counted: &Counted) -> (Owner, Role, Option<Arc<Snapsho
             cgroup::own_memory_max().map(|max| max / 2),
             counted.xds.names(),
         );
-    match config.replicas {
+    match &config.replicas {
         // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
         // known of them, but for levels.
         None => {
@@ -378,7 +378,10 @@ fn owner(config: &Config, counted: &Counted) -> (Owner, Role, Option<Arc<Snapsho
             let first = owner.publish(now);
             (owner, Role::Leading { index: 0 }, first)
         }
-        Some(_) => (owner.of_several(), Role::Waiting, None),
+        Some(replicas) => {
+            let owner = owner.of_several(replicas.lock.handed_over_after());
+            (owner, Role::Waiting, None)
+        }
     }
 }
 

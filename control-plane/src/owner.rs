@@ -74,8 +74,8 @@ impl Owner {
 
     /// One of several, which says nothing before it knows who leads.
     #[must_use]
-    pub fn of_several(mut self) -> Self {
-        self.state = self.state.of_several();
+    pub fn of_several(mut self, handed_over_after: Duration) -> Self {
+        self.state = self.state.of_several(handed_over_after);
         self
     }
 

@@ -11,6 +11,8 @@ use bytes::Bytes;
 pub struct Snapshot {
     /// Type URL → resource name → resource.
     pub resources: BTreeMap<&'static str, Arc<BTreeMap<String, Resource>>>,
+    /// Nobody is served: another replica may know more.
+    pub withheld: bool,
 }
 
 impl Snapshot {

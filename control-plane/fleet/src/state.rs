@@ -201,6 +201,7 @@ impl State {
             } => self.capacity_told(&cluster, &host, millicores, clock),
             Update::Client(event) => self.events.extend(self.clients.fold(event, clock)),
             Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot, clock),
+            Update::Severed { index } => self.severed(index, clock),
             Update::Complained(complaint) => self.replica.complaint = complaint,
         }
         self.taken_events()

@@ -91,6 +91,11 @@ pub enum Update {
         /// All of it.
         snapshot: Arc<Snapshot>,
     },
+    /// The leader that this replica follows is not reached.
+    Severed {
+        /// Its lock index.
+        index: u64,
+    },
     /// A complaint about the lock of the replicas; none where it works.
     Complained(Option<String>),
 }

@@ -67,6 +67,15 @@ impl Replicas {
 }
 
 impl Lock {
+    /// By then the lock of a leader that is gone has another holder, and to spare: Consul frees a key after twice its
+    /// `session_ttl` at the latest, and a Lease is taken once it has run out.
+    pub fn handed_over_after(&self) -> Duration {
+        match self {
+            Self::Consul(session) => 3 * session.ttl,
+            Self::Lease(lease) => 3 * lease.duration,
+        }
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Consul(one), Self::Consul(other)) => {

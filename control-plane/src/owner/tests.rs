@@ -27,6 +27,9 @@ mod replica;
 mod rollout;
 mod sources;
 
+/// A leader that is gone has lost its lock by then.
+const HANDED_OVER_AFTER: Duration = Duration::from_secs(30);
+
 struct Script {
     owner: Owner,
     config: Arc<Config>,
@@ -1251,7 +1254,7 @@ fn who_leads_no_longer_shows_no_gauges_of_then() {
     let config = configured(&folder, text);
     let start = Instant::now();
     let (metrics, registry) = registered();
-    let mut owner = Owner::new(&config, 7, metrics, start).of_several();
+    let mut owner = Owner::new(&config, 7, metrics, start).of_several(HANDED_OVER_AFTER);
     owner.take_role(Role::Leading { index: 4 }, start);
     owner.publish(start + Duration::from_secs(5));
     let hosts = |registry| page_of(registry).matches("hosts{cluster=\"c\"").count();

@@ -31,6 +31,8 @@ const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 const NO_REQUEST: &str = "no request came";
 
+const CUT_OFF: &str = "this weir-control is cut off from its leader";
+
 /// How long the last word to a client that does not read is kept.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -83,6 +85,8 @@ enum End {
     Superseded,
     Shutdown,
     Late,
+    /// This replica is cut off from its leader.
+    Withheld,
     /// What the caller's identity may not do.
     Denied(Status),
     Refused(Refusal),
@@ -107,6 +111,7 @@ impl End {
             Self::Superseded => "superseded".to_owned(),
             Self::Shutdown => "shutdown".to_owned(),
             Self::Late => NO_REQUEST.to_owned(),
+            Self::Withheld => CUT_OFF.to_owned(),
             Self::Transport(status) | Self::Denied(status) => status.message().to_owned(),
             Self::Refused(refusal) => refusal.to_string(),
         }
@@ -121,6 +126,7 @@ impl End {
             )),
             Self::Shutdown => Some(Status::unavailable("weir-control is shutting down")),
             Self::Late => Some(Status::deadline_exceeded(NO_REQUEST)),
+            Self::Withheld => Some(Status::unavailable(CUT_OFF)),
             Self::Denied(status) => Some(status),
             Self::Refused(refusal) => Some(refusal.into()),
         }
@@ -279,6 +285,9 @@ impl<'a> Connection<'a> {
                 return End::Refused(refusal);
             }
             let snapshot = self.shared.feed.snapshots.borrow_and_update().clone();
+            if snapshot.withheld {
+                return End::Withheld;
+            }
             let snapshot = self.shared.views.of(&snapshot, self.sight.as_ref());
             while let Some(response) = self.session.on_snapshot(&snapshot) {
                 self.count(&response);

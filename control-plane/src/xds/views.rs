@@ -45,6 +45,7 @@ impl Views {
         let resources = view.iter().map(|(kind, (_, seen))| (*kind, seen.clone()));
         Arc::new(Snapshot {
             resources: resources.collect(),
+            withheld: snapshot.withheld,
         })
     }
 }
@@ -86,6 +87,7 @@ mod tests {
                 (CACHE_SHARD_TYPE, Arc::new(shards.into())),
             ]
             .into(),
+            ..Default::default()
         })
     }
 

@@ -87,7 +87,7 @@ impl Control {
         let state = State::new(settings, epoch, origin + now).resuming();
         Self {
             state: match of_several {
-                true => state.of_several(),
+                true => state.of_several(Duration::from_secs(30)),
                 false => state,
             },
             config,

@@ -37,7 +37,10 @@ impl Control {
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (snapshots, receiver) = watch::channel(Arc::new(Snapshot { resources }));
+        let (snapshots, receiver) = watch::channel(Arc::new(Snapshot {
+            resources,
+            ..Default::default()
+        }));
         let (sender, events) = mpsc::channel(1024);
         let feed = Feed {
             snapshots: receiver,
@@ -65,8 +68,10 @@ impl Control {
     }
 
     pub(crate) fn publish(&self, resources: ResourcesByType) {
-        self.snapshots
-            .send_replace(Arc::new(Snapshot { resources }));
+        self.snapshots.send_replace(Arc::new(Snapshot {
+            resources,
+            ..Default::default()
+        }));
     }
 
     /// The first event that `wanted` makes something of; those before it are dropped.

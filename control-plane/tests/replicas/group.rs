@@ -144,6 +144,15 @@ impl Replica {
         .await;
     }
 
+    /// Waits until `/ready` gives this reason against it.
+    pub(crate) async fn unready(&self, why: &str) {
+        self.found(async || match self.page("/ready").await {
+            Some((503, page)) if page.contains(why) => Ok(()),
+            other => Err(format!("/ready, {why:?}: {other:?}")),
+        })
+        .await;
+    }
+
     /// Waits until its log holds this.
     pub(crate) async fn says(&self, what: &str) {
         self.found(async || match self.log().contains(what) {

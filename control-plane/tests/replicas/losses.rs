@@ -89,6 +89,28 @@ async fn a_leader_that_was_frozen_follows_and_what_it_had_built_is_not_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_follower_cut_off_from_a_leader_that_keeps_its_lock_serves_nobody() {
+    let Some(program) = program() else { return };
+    let agent = Agent::start(&program, json!({})).await;
+    let xds = free_address();
+    let wire = Wire::to(xds).await;
+    let reached = json!({ "xds": { "listen": xds }, "replicas": { "address": wire.address } });
+    let a = Replica::start(Some(&agent.url()), "a", reached);
+    a.leads().await;
+    let b = Replica::start(Some(&agent.url()), "b", json!({}));
+    b.follows(&a).await;
+    let filter = Filter::at(b.xds);
+    filter.has_table_of(1).await;
+    wire.cut();
+    b.unready("not reached from here").await;
+    // Why the filter's stream has ended.
+    b.says("this weir-control is cut off from its leader").await;
+    wire.mend();
+    b.ready().await;
+    filter.gets_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_consul_the_leader_goes_on_and_all_serve() {
     let Some(program) = program() else { return };
     let agent = Agent::start(&program, json!({})).await;

@@ -311,6 +311,7 @@ pub(crate) fn discovery_requests(mut bytes: &[u8]) -> bool {
     ];
     let snapshot = Snapshot {
         resources: kinds.into_iter().map(|kind| (kind, two())).collect(),
+        ..Snapshot::default()
     };
     let mut session = None;
     let mut good = false;

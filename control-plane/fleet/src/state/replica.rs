@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  Waiting ────> nothing is pushed: a type that is not there is silence
-//!  Following ──> what the leader pushes, as it came
+//!  Following ──> what the leader pushes, as it came; nobody is served where that one is not reached and keeps its lock
 //!  Leading ────> own tables; those of the leader before stay until there are own ones, and so do its levels
 //! ```
 
@@ -39,6 +39,12 @@ pub struct Replica {
     mirrored_at: Duration,
     /// It is to be pushed.
     news: bool,
+    /// Since when the leader is not reached.
+    severed: Option<Duration>,
+    /// By then the lock of a leader that is gone has another holder.
+    handed_over_after: Duration,
+    /// The leader is not reached for longer than that.
+    is_cut_off: bool,
 }
 
 /// The only one.
@@ -52,6 +58,9 @@ impl Default for Replica {
             mirrored: None,
             mirrored_at: Duration::ZERO,
             news: false,
+            severed: None,
+            handed_over_after: Duration::MAX,
+            is_cut_off: false,
         }
     }
 }
@@ -61,6 +70,9 @@ impl Replica {
     fn unready(&self) -> Option<&'static str> {
         match self.role {
             Role::Waiting => Some("no leader is known yet"),
+            Role::Following(_) if self.is_cut_off => {
+                Some("the leader keeps its lock and is not reached from here")
+            }
             Role::Following(_) if self.mirrored.is_none() => {
                 Some("the leader's tables have not come yet")
             }
@@ -70,11 +82,13 @@ impl Replica {
 }
 
 impl State {
-    /// One of several, which says nothing before it knows who leads.
-    pub fn of_several(mut self) -> Self {
+    /// One of several, which says nothing before it knows who leads. A leader that is gone has lost its lock after
+    /// this time.
+    pub fn of_several(mut self, handed_over_after: Duration) -> Self {
         self.replica = Replica {
             role: Role::Waiting,
             of_several: true,
+            handed_over_after,
             ..Replica::default()
         };
         self
@@ -96,6 +110,8 @@ impl State {
             return Vec::new();
         }
         self.replica.since = clock;
+        (self.replica.severed, self.replica.is_cut_off) = (None, false);
+        self.snapshot.withheld = false;
         let led = before.leads();
         match (led, &role) {
             (true, Role::Leading { index }) => {
@@ -152,6 +168,14 @@ impl State {
             self.replica.mirrored = Some(snapshot);
             self.replica.mirrored_at = now;
             self.replica.news = true;
+            self.replica.severed = None;
+        }
+    }
+
+    /// The leader is not reached, unless it is one that this replica does not follow any more.
+    pub(super) fn severed(&mut self, index: u64, now: Duration) {
+        if matches!(&self.replica.role, Role::Following(leader) if leader.index == index) {
+            self.replica.severed.get_or_insert(now);
         }
     }
 
@@ -186,7 +210,13 @@ impl State {
     pub(super) fn publish_mirrored(&mut self, now: Duration) -> Option<Arc<Snapshot>> {
         let news = std::mem::take(&mut self.replica.news);
         let configured = std::mem::take(&mut self.configured);
-        let mirrored = self.replica.mirrored.clone()?;
+        let severed = self.replica.severed;
+        let is_cut_off =
+            severed.is_some_and(|since| now.saturating_sub(since) > self.replica.handed_over_after);
+        let was_cut_off = std::mem::replace(&mut self.replica.is_cut_off, is_cut_off);
+        let turned = is_cut_off != was_cut_off;
+        let mirrored = self.replica.mirrored.clone();
+        let mirrored = mirrored.or_else(|| turned.then(Arc::default))?;
         let silence = now.saturating_sub(self.replica.mirrored_at);
         let clusters = self.clusters.iter();
         let stale: Vec<String> = clusters
@@ -195,10 +225,11 @@ impl State {
             .collect();
         let is_told = |name: &String| self.snapshot.get(HOST_TABLE_TYPE, name).is_some();
         let ages = stale.iter().any(is_told);
-        if !(news || configured || ages) {
+        if !(news || configured || ages || turned) {
             return None;
         }
         let mut snapshot = Snapshot::clone(&mirrored);
+        snapshot.withheld = is_cut_off;
         if let Some(tables) = snapshot.resources.get_mut(HOST_TABLE_TYPE) {
             let stale = stale.into_iter().map(|name| (name, Resource::unknown()));
             Arc::make_mut(tables).extend(stale);

@@ -48,6 +48,7 @@ fn told(index: u64, table: v1::HostTable) -> Update {
     let tables = Arc::new(BTreeMap::from([(name, table)]));
     let snapshot = Arc::new(Snapshot {
         resources: [(HOST_TABLE_TYPE, tables)].into(),
+        ..Default::default()
     });
     Update::Mirrored { index, snapshot }
 }
@@ -57,7 +58,7 @@ impl Script {
         let mut script = Self::unasked(2, settings);
         let config = script.config.clone();
         let owner = Owner::new(&config, 7, Metrics::default(), script.start);
-        script.owner = owner.of_several();
+        script.owner = owner.of_several(HANDED_OVER_AFTER);
         script
     }
 
@@ -104,6 +105,46 @@ fn nothing_is_pushed_before_a_leader_is_known_and_then_only_what_that_one_pushes
 }
 
 #[test]
+fn a_replica_that_does_not_reach_a_leader_that_keeps_its_lock_sends_proxies_to_others() {
+    for had_tables in [false, true] {
+        let mut script = Script::of_several("");
+        script.is(following(3));
+        if had_tables {
+            script.fold(mirrored(3, "c", &[]));
+            assert!(!script.publish().unwrap().withheld);
+        }
+        script.fold(Update::Severed { index: 2 });
+        script.pass(31_000).publish();
+        let unready = |script: &Script| script.owner.state.unready().unwrap_or_default();
+        assert!(!unready(&script).contains("not reached"), "of another one");
+        script.fold(Update::Severed { index: 3 });
+        script.pass(20_000).publish();
+        // It tries again and again.
+        script.fold(Update::Severed { index: 3 });
+        script.pass(9_000).publish();
+        assert!(!unready(&script).contains("not reached"), "it may be gone");
+        assert!(script.pass(2_000).publish().unwrap().withheld);
+        assert!(unready(&script).contains("not reached"));
+        script.fold(mirrored(3, "c", &[]));
+        assert!(!script.publish().unwrap().withheld);
+        assert_eq!(unready(&script), "");
+    }
+}
+
+#[test]
+fn who_was_cut_off_from_a_leader_serves_once_there_is_another_one() {
+    for role in [following(4), Role::Leading { index: 4 }] {
+        let mut script = Script::of_several("");
+        script.is(following(3)).fold(mirrored(3, "c", &[]));
+        script.publish();
+        script.fold(Update::Severed { index: 3 });
+        assert!(script.pass(31_000).publish().unwrap().withheld);
+        script.is(role).fold(mirrored(4, "c", &[]));
+        assert!(!script.pass(3_000).publish().unwrap().withheld);
+    }
+}
+
+#[test]
 fn what_the_leader_has_not_said_yet_of_envoys_own_types_is_not_removed() {
     use crate::xds::types::{CLUSTER, LISTENER};
 
@@ -122,7 +163,10 @@ fn what_the_leader_has_not_said_yet_of_envoys_own_types_is_not_removed() {
     };
     let mirrored = |resources| Update::Mirrored {
         index: 3,
-        snapshot: Arc::new(Snapshot { resources }),
+        snapshot: Arc::new(Snapshot {
+            resources,
+            ..Default::default()
+        }),
     };
     script.is(following(3));
     script.fold(mirrored([(CLUSTER, part(&["a"]))].into()));

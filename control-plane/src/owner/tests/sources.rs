@@ -88,7 +88,8 @@ fn a_new_leader_waits_for_every_source_that_tells_load_and_for_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let config = configured(&folder, &text(setting(source)));
         let start = Instant::now();
-        let mut owner = Owner::new(&config, 7, Metrics::default(), start).of_several();
+        let mut owner =
+            Owner::new(&config, 7, Metrics::default(), start).of_several(HANDED_OVER_AFTER);
         let mirrored = replica::mirrored(3, "c", &[4096]);
         owner.take_role(replica::following(3), start);
         owner.fold(mirrored, start);

@@ -51,6 +51,7 @@ fn snapshot(types: &[(&'static str, &[(&str, &str)])]) -> Snapshot {
             .iter()
             .map(|(url, all)| (*url, of_type(all)))
             .collect(),
+        ..Default::default()
     }
 }
 
