@@ -414,7 +414,7 @@ impl Metrics {
             | Event::DiscoveryWaits { .. }
             | Event::PrometheusChanged { .. }
             | Event::ChoicesIgnored { .. }
-            | Event::TooManyKeys
+            | Event::ContentsRefused
             | Event::NodeSilent { .. }
             | Event::PanicMode { .. }
             | Event::Withdrawn { .. }

@@ -120,7 +120,7 @@ impl Owner {
             }
             News::Cached { update, refused } => {
                 let events = self.state_events(update, now);
-                if events.contains(&Event::TooManyKeys) {
+                if events.contains(&Event::ContentsRefused) {
                     let _ = refused.send(());
                 }
                 self.tell(events, now);

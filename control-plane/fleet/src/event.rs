@@ -78,8 +78,8 @@ pub enum Event {
         limit: Option<usize>,
         contents: Contents,
     },
-    /// A host told more keys than it may hold, and none of them is kept.
-    TooManyKeys,
+    /// Nothing is kept of what a host told of its cache: it is asked for all of it again.
+    ContentsRefused,
     /// Settings are in force; clusters that were named before are gone.
     Configured { gone: Vec<String> },
     /// A cluster's hosts are still to be found, so that no table of it is pushed; or they are there.

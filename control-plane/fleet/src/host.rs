@@ -88,6 +88,8 @@ pub struct Host {
     pub node: Node,
     /// Cores that its page names.
     pub page_cores: PageCores,
+    /// It has told all of its cache, so that changes of it mean something.
+    pub has_told_contents: bool,
 }
 
 impl Host {
@@ -105,6 +107,7 @@ impl Host {
             level: HostLevel::default(),
             node: Node::default(),
             page_cores: PageCores::default(),
+            has_told_contents: false,
         }
     }
 

@@ -126,7 +126,7 @@ fn say(event: &Event, unsaid: u64) {
             reason,
         } => warn!(%proxy, %type_url, unsaid, reason, "a proxy refused what it was pushed"),
         Event::Polled { .. }
-        | Event::TooManyKeys
+        | Event::ContentsRefused
         | Event::Configured { .. }
         | Event::TableMissing { .. }
         | Event::TableBuilt { .. }

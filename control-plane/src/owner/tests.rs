@@ -1513,13 +1513,14 @@ fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
     let host = weir_policy::HostId::of("127.0.0.1:1");
     let hashes = |names: std::ops::Range<u64>| names.map(KeyHash).collect::<Vec<_>>();
     let mut refusals = 0;
+    let mut is_asked_for_all = true;
     for poll in 0..16 {
         let changes = Changes {
-            reset: poll == 0,
+            reset: is_asked_for_all,
             added: hashes(poll * 500..(poll + 1) * 500),
-            removed: match poll {
-                0 => Vec::new(),
-                _ => hashes(1_000_000 + poll * 500..1_000_500 + poll * 500),
+            removed: match is_asked_for_all {
+                true => Vec::new(),
+                false => hashes(1_000_000 + poll * 500..1_000_500 + poll * 500),
             },
         };
         let is_refused = script.cache_says(1, changes);
@@ -1530,6 +1531,7 @@ fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
         let said = "too_many_keys: 127.0.0.1:1 holds 1500 keys, the limit is 1000: none is kept";
         assert_eq!(shown.as_deref(), is_refused.then_some(said));
         assert_eq!(is_refused, held == 0);
+        is_asked_for_all = is_refused;
         refusals += u32::from(is_refused);
     }
     assert!(refusals > 0);
@@ -1539,4 +1541,31 @@ fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
     assert_eq!(holdings.known_keys(host), 2);
     let keys = (0..holdings.shards()).map(|shard| holdings.contents(shard).count());
     assert_eq!(keys.sum::<usize>(), 2);
+}
+
+#[test]
+fn a_host_that_left_and_came_back_between_two_looks_is_asked_for_all_that_it_holds() {
+    let mut script = Script::new(2, "");
+    script.cached(1, true, &["a"]);
+    let changed = |key: &str| Changes {
+        added: vec![KeyHash::of(key.as_bytes())],
+        ..Changes::default()
+    };
+    assert!(!script.cache_says(1, changed("b")));
+    let both = script.config.clone();
+    let other = configured(
+        &script._folder,
+        &Script::text(1, "").replace(":1\"", ":2\""),
+    );
+    script
+        .fold(News::Configured(other))
+        .fold(News::Configured(both));
+    // Who asks has not noticed, and asks for what is new.
+    assert!(script.cache_says(1, changed("c")));
+    let host = weir_policy::HostId::of("127.0.0.1:1");
+    let held = |script: &Script| script.owner.state.clusters()["c"].holdings.known_keys(host);
+    assert_eq!(held(&script), 0);
+    script.cached(1, true, &["a", "b", "c"]);
+    assert!(!script.cache_says(1, changed("d")));
+    assert_eq!(held(&script), 4);
 }

@@ -76,9 +76,6 @@ impl State {
             true => self.hold(cluster, host, &changes),
             false => Ok(()),
         });
-        if matches!(&outcome, Err(error) if error.fault == Fault::TooManyKeys) {
-            self.events.push(Event::TooManyKeys);
-        }
         let outcome = outcome.map(|()| Vec::new());
         let known = self.clusters.get(cluster);
         let source = known.and_then(|known| known.config.contents_source());
@@ -91,12 +88,20 @@ impl State {
         let Some(cluster) = self.clusters.get_mut(cluster) else {
             return Ok(());
         };
-        let Some(id) = cluster.hosts.get(host).map(|host| host.id) else {
+        let Some(known) = cluster.hosts.get_mut(host) else {
             return Ok(());
         };
+        // It may have left and come back since it was asked for all.
+        if !changes.reset && !known.has_told_contents {
+            self.events.push(Event::ContentsRefused);
+            return Ok(());
+        }
         let cache = cluster.config.cache.as_ref();
         let limit = cache.map_or(usize::MAX, |cache| cache.max_keys);
-        cluster.holdings.apply(id, changes, limit).map_err(|keys| {
+        let kept = cluster.holdings.apply(known.id, changes, limit);
+        known.has_told_contents = kept.is_ok();
+        kept.map_err(|keys| {
+            self.events.push(Event::ContentsRefused);
             let detail = format!("{host} holds {keys} keys, the limit is {limit}: none is kept");
             PollError::new(Fault::TooManyKeys, detail)
         })
