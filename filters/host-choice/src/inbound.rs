@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One request at the proxy of the host that is to do it: given back where it would wait longer than its caller allows,
 //! refused where all wait too long and its caller goes by credits. Answers tell the host's load where the application
-//! does not, and give credits.
+//! does not, and give credits. A request is work from when it is here in whole, or is answered: what clients take to send
+//! it is theirs, and a thousand that are never sent in whole are no queue.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -51,13 +52,19 @@ struct Refusal {
 
 /// A request at the application.
 struct Admitted {
-    at: Duration,
-    /// A core was idle for it.
-    had_core: bool,
+    /// None while it is still being sent.
+    work: Option<Work>,
     /// The application did what was asked.
     is_well: bool,
     /// Its caller is to get credits.
     demand: Option<Demand>,
+}
+
+/// A request that the application can work on.
+struct Work {
+    since: Duration,
+    /// A core was idle for it.
+    had_core: bool,
 }
 
 impl<H: Host> Inbound<H> {
@@ -79,7 +86,11 @@ impl<H: Host> Inbound<H> {
     /// A part of the body is here, perhaps the last.
     pub fn on_body(&mut self, host: &impl RequestHost, is_last: bool) -> Flow {
         match (self.is_held, is_last) {
-            (false, _) => Flow::Send,
+            (false, false) => Flow::Send,
+            (false, true) => {
+                self.begin(true);
+                Flow::Send
+            }
             (true, false) => Flow::Hold,
             (true, true) => self.judge(host, true),
         }
@@ -107,7 +118,11 @@ impl<H: Host> Inbound<H> {
                 true if config.bodies => Verdict::Hold,
                 _ => match demand.and_then(|demand| refusal(vm, config, in_flight, demand)) {
                     Some(refusal) => Verdict::Refuse(refusal),
-                    None => Verdict::Admit(admit(vm, in_flight, config.cores, demand)),
+                    None => Verdict::Admit(Admitted {
+                        work: is_whole.then(|| begin(vm, in_flight, config.cores)),
+                        is_well: false,
+                        demand,
+                    }),
                 },
             }
         };
@@ -134,8 +149,21 @@ impl<H: Host> Inbound<H> {
         }
     }
 
+    /// The application can work on it, or does so before it `is_whole`, if that is not known yet.
+    fn begin(&mut self, is_whole: bool) {
+        let (Some(plugin), Some(admitted)) = (&self.plugin, &mut self.admitted) else {
+            return;
+        };
+        if admitted.work.is_none() {
+            // How long it takes from when it is answered is no run.
+            let cores = if is_whole { plugin.config.cores } else { 0 };
+            admitted.work = plugin.vm.enter(|vm| begin(vm, vm.inbound(), cores));
+        }
+    }
+
     /// The answer's headers are here.
     pub fn on_response(&mut self, host: &impl RequestHost) {
+        self.begin(false);
         let (Some(plugin), Some(admitted)) = (&self.plugin, &mut self.admitted) else {
             return;
         };
@@ -228,21 +256,20 @@ fn params(config: &Config) -> breakwater::Params {
     }
 }
 
-fn admit<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32, demand: Option<Demand>) -> Admitted {
+fn begin<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32) -> Work {
     vm.metrics.inbound.add(&vm.host, 1);
-    Admitted {
-        at: vm.host.now(),
+    Work {
+        since: vm.host.now(),
         had_core: in_flight < cores.into(),
-        is_well: false,
-        demand,
     }
 }
 
 fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
+    let Some(work) = &admitted.work else { return };
     vm.metrics.inbound.add(&vm.host, -1);
     // What was refused, or went away, is no run.
-    if admitted.had_core && admitted.is_well {
-        let took = vm.host.now().saturating_sub(admitted.at);
+    if work.had_core && admitted.is_well {
+        let took = vm.host.now().saturating_sub(work.since);
         vm.occupancy.ran(took);
     }
 }
