@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -167,12 +168,20 @@ impl<T: Serialize> Remembered<T> {
     }
 
     /// Remembers; what is remembered already stays, for it is older than anything that was changed. On disk when
-    /// this returns.
+    /// this returns; where it fails nothing of it is remembered.
     pub fn remember(&mut self, found: impl IntoIterator<Item = (String, T)>) -> Result<(), Error> {
+        let mut new = Vec::new();
         for (name, found) in found {
-            self.record.found.entry(name).or_insert(found);
+            if let Entry::Vacant(place) = self.record.found.entry(name) {
+                new.push(place.key().clone());
+                place.insert(found);
+            }
         }
-        self.save()
+        let saved = self.save();
+        if saved.is_err() {
+            self.record.found.retain(|name, _| !new.contains(name));
+        }
+        saved
     }
 
     /// Remembers this in place of what was, which somebody else has changed since. On disk when this returns.

@@ -44,6 +44,8 @@ enum Hold {
     Ours(Ours),
     Resting {
         until: Nanos,
+        /// Another sets its limits meanwhile; else a write has failed, and what is there may be ours.
+        theirs: bool,
     },
     /// No core of it is online.
     Gone,
@@ -158,7 +160,7 @@ impl Domain {
         if self.changed {
             return;
         }
-        if let Hold::Resting { until } = self.hold
+        if let Hold::Resting { until, .. } = self.hold
             && now >= until
             && let Err(error) = self.take()
         {
@@ -201,9 +203,21 @@ impl Domain {
             (Hold::Gone | Hold::Free, _) => {}
             (_, true) => self.gone(),
             (Hold::Ours(_), false) => self.compare(now)?,
-            (Hold::Resting { .. }, false) => {}
+            (Hold::Resting { .. }, false) => self.compare_resting(),
         }
         Ok(online)
+    }
+
+    /// While another's limits stand, nothing of ours does: what is there now is theirs, and stays.
+    fn compare_resting(&mut self) {
+        let theirs = matches!(self.hold, Hold::Resting { theirs: true, .. });
+        if theirs
+            && self.found.driver == Driver::Clamp
+            && let Ok(there) = self.files.settings()
+        {
+            let found = &self.found.settings;
+            self.changed |= (there.min, there.max) != (found.min, found.max);
+        }
     }
 
     /// Closes the files without putting anything back, but for what is ours beside another's limit.
@@ -212,6 +226,7 @@ impl Domain {
         if let Ok(Some((wrote, theirs))) = self.others() {
             self.yield_to(wrote, &theirs);
         }
+        self.compare_resting();
         self.hold = Hold::Free;
     }
 
@@ -264,7 +279,7 @@ impl Domain {
         );
         self.status.foreign_writes += 1;
         self.yield_to(wrote, there);
-        self.rest(now);
+        self.rest(now, true);
     }
 
     /// What is left of ours must not outlast us; what is theirs stays, also at the end.
@@ -302,12 +317,12 @@ impl Domain {
         self.status.write_errors += 1;
         warn!(policy = self.files.name, %error, rest = ?self.next_rest, "not written; as found for now");
         self.tried(self.restore());
-        self.rest(now);
+        self.rest(now, false);
     }
 
-    fn rest(&mut self, now: Nanos) {
+    fn rest(&mut self, now: Nanos, theirs: bool) {
         let until = Nanos(now.0 + self.next_rest.as_nanos() as u64);
-        self.hold = Hold::Resting { until };
+        self.hold = Hold::Resting { until, theirs };
         self.troubled = until;
         self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
     }

@@ -50,8 +50,9 @@ pub struct Found {
     pub members: Members,
     /// As its file said, empty where it inherits; cores as the kernel lists them where affinity is all there is.
     pub cores: String,
-    /// It was frozen before anybody froze it here.
-    pub frozen: bool,
+    /// It was frozen before anybody froze it here; none of what is never frozen here, as services.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<bool>,
     /// Files of version 2 for memory and disk, those that are written here, as they said.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
@@ -210,7 +211,7 @@ impl Group {
         Ok(Found {
             members: self.members.clone(),
             cores,
-            frozen: self.is_frozen()?,
+            frozen: Some(self.is_frozen()?),
             limits: BTreeMap::new(),
         })
     }
@@ -246,6 +247,12 @@ impl Group {
             Set::Cgroup(cgroup) => cgroup.set_cores(cores),
             Set::Tree(tree) => tree.set_cores(cores),
         }
+    }
+
+    /// What it was found with is nobody's yet: it has no processes, whose affinity that would be.
+    pub fn is_unfilled(&self, found: &Found) -> bool {
+        let divides = matches!(&self.set, Set::Cgroup(cgroup) if cgroup.has_cores_of_its_own());
+        found.cores.is_empty() && !divides
     }
 
     /// Where it runs now.
@@ -314,7 +321,7 @@ impl Group {
         }
     }
 
-    /// Puts it back as it was found, and thawed unless it was found frozen. Of one that has gone there is nothing to
+    /// Puts it back as it was found, and thawed unless it was found frozen or is never frozen here. Of one that has gone there is nothing to
     /// put back. Cgroups of version 1 below it get what they had before they were changed through this value, or
     /// else all cores that it was found with; threads get all that any of them was found with.
     pub fn restore(&mut self, found: &Found) -> io::Result<()> {
@@ -325,9 +332,10 @@ impl Group {
         let limits = self.restore_limits(&found.limits);
         // Whatever became of its cores, it goes on.
         let frozen = match found.frozen {
-            true if self.is_frozen()? => Ok(()),
-            true => self.freeze(),
-            false => self.thaw(),
+            None => Ok(()),
+            Some(true) if self.is_frozen()? => Ok(()),
+            Some(true) => self.freeze(),
+            Some(false) => self.thaw(),
         };
         match cores.and(limits).and(frozen) {
             Err(_) if !self.is_there() => Ok(()),

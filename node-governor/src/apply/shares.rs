@@ -236,6 +236,17 @@ impl Shares {
         self.version == Some(self.runner.found_version())
     }
 
+    /// Jobs that are remembered as they were found, while others are not: they give what the service gets.
+    fn known_jobs(&self) -> Vec<String> {
+        let remembered = self.remembered.found();
+        let jobs = self.runner.found().into_iter();
+        let known = jobs.filter(|(name, found)| {
+            let known = remembered.get(&of_job(name));
+            known.is_some_and(|known| known.members == found.members)
+        });
+        known.map(|(name, _)| name).collect()
+    }
+
     /// Says once that it does not.
     fn remembers(&mut self, done: Result<(), state::Error>) {
         let forgot = std::mem::replace(&mut self.forgetful, done.is_err());
@@ -271,9 +282,9 @@ impl Shares {
     /// Writes what differs from what was written before. What could not be put back by others is not touched.
     pub fn apply(&mut self, plan: &CorePlan, now: Nanos) {
         let knows = self.knows_jobs();
-        if knows {
-            self.runner.give(&plan.jobs);
-        }
+        let known = if knows { Vec::new() } else { self.known_jobs() };
+        let may = |name: &str| knows || known.iter().any(|known| known == name);
+        self.runner.give(&plan.jobs, may);
         let planned = std::iter::once(&plan.service).chain(&plan.others);
         let remembered = &self.remembered;
         let known = each(&mut self.service, &mut self.others)

@@ -48,6 +48,8 @@ pub(super) struct Budget {
     feedback: Feedback,
     seconds: f64,
     last: Option<Nanos>,
+    /// When a tail was known last.
+    known: Option<Nanos>,
 }
 
 impl Budget {
@@ -56,6 +58,7 @@ impl Budget {
             seconds: feedback.target.mul_f64(feedback.unmeasured).as_secs_f64(),
             feedback,
             last: None,
+            known: None,
         }
     }
 
@@ -64,7 +67,8 @@ impl Budget {
         self.seconds
     }
 
-    /// Takes in what was measured since.
+    /// Takes in what was measured since. A source that is silent for once, or a tail beyond what it can tell, is no reason
+    /// to forget what was learned: the budget stays until nothing was known for `stale`.
     pub(super) fn follow(&mut self, sensed: &Sensed) {
         let of = &self.feedback;
         let last = self.last.replace(sensed.now);
@@ -72,11 +76,56 @@ impl Budget {
         let target = of.target.as_secs_f64();
         self.seconds = match sensed.fresh_tail(of.stale) {
             Some(tail) => {
+                self.known = Some(sensed.now);
                 let left = target * (1.0 - of.margin) - tail.latency.as_secs_f64();
                 let step = left * elapsed.div_duration_f64(of.settle);
                 (self.seconds + step).clamp(target / 100.0, target * 10.0)
             }
-            None => target * of.unmeasured,
+            None => match self.known {
+                Some(known) if sensed.now.since(known) <= of.stale => self.seconds,
+                _ => target * of.unmeasured,
+            },
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensed::Tail;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_was_learned_stays_until_nothing_was_known_for_so_long() {
+        let mut budget = Budget::new(Feedback {
+            target: Duration::from_secs(1),
+            margin: 0.0,
+            unmeasured: 0.5,
+            settle: Duration::from_secs(10),
+            stale: Duration::from_secs(10),
+        });
+        let mut follow = |seconds: u64, latency: Option<f64>| {
+            let now = Nanos(seconds * SECOND);
+            let tail = latency.map(|latency| Tail {
+                latency: Duration::from_secs_f64(latency),
+                requests: 1,
+                at: now,
+            });
+            budget.follow(&Sensed {
+                now,
+                tail,
+                ..Sensed::default()
+            });
+            budget.seconds()
+        };
+        assert_eq!(follow(0, None), 0.5);
+        follow(1, Some(2.0));
+        let learned = follow(4, Some(2.0));
+        assert!(learned < 0.4, "{learned}");
+        for second in 5..=14 {
+            assert_eq!(follow(second, None), learned, "{second}");
+        }
+        assert_eq!(follow(15, None), 0.5);
     }
 }

@@ -103,7 +103,8 @@ impl Folder {
     /// Makes it where it is missing.
     pub(super) fn make(path: &Path) -> io::Result<Folder> {
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(path)?;
+        let made = builder.recursive(true).mode(0o700).create(path);
+        made.map_err(named(path))?;
         Folder::open(path)
     }
 
@@ -112,9 +113,10 @@ impl Folder {
         only_ours(path)?;
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
+        let lock = path.join("lock");
         Ok(Folder {
             path: path.to_owned(),
-            lock: options.open(path.join("lock"))?,
+            lock: options.open(&lock).map_err(named(&lock))?,
         })
     }
 
@@ -171,6 +173,11 @@ impl Folder {
     }
 }
 
+/// Says which file it is about.
+fn named(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// A job's folder while nobody else changes it.
 #[derive(Debug)]
 pub(super) struct Held<'a>(&'a Folder);
@@ -198,21 +205,31 @@ impl Held<'_> {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        match std::fs::remove_file(self.0.path.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => File::open(&self.0.path)?.sync_all(),
+        let path = self.0.path.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(named(&path)(error)),
+            _ => self.sync(),
         }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let synced = File::open(&self.0.path).and_then(|folder| folder.sync_all());
+        synced.map_err(named(&self.0.path))
     }
 
     fn write(&self, name: &str, what: &impl Serialize) -> io::Result<()> {
         let partial = self.0.path.join("partial");
         let mut options = File::options();
         options.create(true).truncate(true).write(true).mode(0o600);
-        let mut file = options.open(&partial)?;
-        file.write_all(&serde_json::to_vec_pretty(what)?)?;
-        file.sync_all()?;
-        std::fs::rename(&partial, self.0.path.join(name))?;
-        File::open(&self.0.path)?.sync_all()
+        let text = serde_json::to_vec_pretty(what)?;
+        let written = options.open(&partial).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        written.map_err(named(&partial))?;
+        let path = self.0.path.join(name);
+        std::fs::rename(&partial, &path).map_err(named(&path))?;
+        self.sync()
     }
 }
 

@@ -214,10 +214,13 @@ impl Runner {
     }
 
     /// Jobs that give up cores: those that shall pause are frozen, the others shrink. One that keeps none of the
-    /// cores that it has stands still until [`take`](Self::take) gives it others. Writes on change only.
-    pub fn give(&mut self, plans: &[JobPlan]) {
+    /// cores that it has stands still until [`take`](Self::take) gives it others. Those that may not be touched stay as they
+    /// are. Writes on change only.
+    pub fn give(&mut self, plans: &[JobPlan], may: impl Fn(&str) -> bool) {
         for (job, plan) in self.jobs.iter_mut().zip(plans) {
-            job.give(plan, &mut self.shared);
+            if may(&job.spec.job.name) {
+                job.give(plan, &mut self.shared);
+            }
         }
     }
 

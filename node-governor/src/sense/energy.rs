@@ -43,6 +43,18 @@ impl Zone {
                 Err(error) => refused.push((path, error)),
             }
         }
+        // The same counters by another way: intel-rapl-mmio:0 is the package of intel-rapl:0.
+        let by_msr = |name: &str| {
+            zones
+                .iter()
+                .any(|zone| !zone.is_mmio() && zone.name == name)
+        };
+        let twice: Vec<bool> = zones
+            .iter()
+            .map(|zone| zone.is_mmio() && by_msr(&zone.name))
+            .collect();
+        let mut twice = twice.into_iter();
+        zones.retain(|_| !twice.next().unwrap_or_default());
         (zones, refused)
     }
 
@@ -61,6 +73,11 @@ impl Zone {
             range_uj,
             last_uj,
         })
+    }
+
+    fn is_mmio(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(b"intel-rapl-mmio")
     }
 
     /// Adds what was used since the last reading, which has to be less than a whole round of the counter ago.
@@ -112,6 +129,7 @@ mod tests {
         zone("intel-rapl:0", "package-0", "9000000");
         zone("intel-rapl:0:0", "core", "5");
         zone("intel-rapl:1", "broken", "?");
+        zone("intel-rapl-mmio:0", "package-0", "9000000");
         let (mut zones, refused) = Zone::all(&Root::new(folder.path()));
         let names: Vec<&str> = zones.iter().map(|zone| zone.name.as_str()).collect();
         assert_eq!(names, ["package-0", "core"]);

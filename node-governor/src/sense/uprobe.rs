@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 use weir_events::Geometry;
 use weir_uprobe::{Change, Error, Memory, Probe, Uprobes};
+
+/// The thread has ended by then, or is held up.
+const LONGEST_END: Duration = Duration::from_secs(1);
 
 /// Functions that are watched, until dropped. Files that are replaced are read in a thread of its own: a large one
 /// takes longer than a tick.
@@ -72,8 +75,40 @@ impl Drop for Watch {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing to say any more.
-            let _ = thread.join();
+            // It has nothing to say any more. A program that is probed can hold it up for as long as it likes (memory of a
+            // file system of its own, say), and nobody waits for that: the kernel ends what is left with this process.
+            let begun = Instant::now();
+            while !thread.is_finished() && begun.elapsed() < LONGEST_END {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_a_probed_program_holds_up() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let held = Arc::new(AtomicBool::new(true));
+        let thread = std::thread::spawn({
+            let held = Arc::clone(&held);
+            move || {
+                while held.load(Ordering::Acquire) {
+                    std::thread::park();
+                }
+            }
+        });
+        let watched = thread.thread().clone();
+        drop(Watch {
+            stop: Arc::clone(&stop),
+            counts: Arc::default(),
+            thread: Some(thread),
+        });
+        assert!(stop.load(Ordering::Acquire), "it was told");
+        held.store(false, Ordering::Release);
+        watched.unpark();
     }
 }

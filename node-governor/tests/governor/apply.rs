@@ -341,6 +341,27 @@ fn a_limit_that_another_program_set_meanwhile_is_what_is_put_back() {
 }
 
 #[test]
+fn a_limit_that_is_set_again_while_the_governor_rests_is_what_is_put_back() {
+    for ends_resting in [true, false] {
+        let kernel = Kernel::new(1);
+        kernel.clamp_only();
+        let mut apply = taken(&kernel);
+        apply.apply(&plan(&[2_400_000]), seconds(0.0));
+        kernel.write(0, "scaling_max_freq", "1600000");
+        apply.look(seconds(1.0));
+        kernel.write(0, "scaling_max_freq", "1400000");
+        if !ends_resting {
+            apply.look(seconds(1.5));
+            apply.apply(&plan(&[2_400_000]), seconds(2.0));
+            assert_eq!(kernel.read(0, "scaling_max_freq"), "2400000");
+        }
+        assert_eq!(apply.end(), 0);
+        let limits = ["scaling_min_freq", "scaling_max_freq"].map(|file| kernel.read(0, file));
+        assert_eq!(limits, ["1000000", "1400000"], "{ends_resting}");
+    }
+}
+
+#[test]
 fn nothing_is_written_over_anothers_limit_before_that_is_on_disk() {
     let kernel = Kernel::new(1);
     kernel.clamp_only();

@@ -91,7 +91,7 @@ fn cores_of_version_2_are_enabled_above_written_and_put_back_empty() {
         .unwrap();
     let found = group.found().unwrap();
     assert_eq!(found.cores, "");
-    assert!(!found.frozen);
+    assert_eq!(found.frozen, Some(false));
     assert_eq!(group.cores().unwrap(), cores([0, 1, 2, 3, 4, 5, 6, 7]));
     assert_eq!(fake.read("sys/fs/cgroup/cgroup.subtree_control"), "memory");
     // A kernel makes the file when its controller is enabled.
@@ -173,7 +173,7 @@ fn a_group_that_was_frozen_before_stays_so() {
     fake.write("sys/fs/cgroup/a/cgroup.freeze", "1");
     let mut group = fake.groups().existing(&cgroup("a")).unwrap();
     let found = group.found().unwrap();
-    assert!(found.frozen);
+    assert_eq!(found.frozen, Some(true));
     group.thaw().unwrap();
     assert_eq!(fake.read("sys/fs/cgroup/a/cgroup.freeze"), "0");
     group.restore(&found).unwrap();

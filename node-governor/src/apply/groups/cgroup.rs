@@ -145,6 +145,11 @@ impl Cgroup {
         })
     }
 
+    /// Version 2 divides cores, and hands them down to it: nothing in its file says that it inherits.
+    pub(super) fn has_cores_of_its_own(&self) -> bool {
+        self.v2_cpuset().is_some()
+    }
+
     /// As a file says it, or as threads' affinity is.
     pub(super) fn found_cores(&self) -> io::Result<String> {
         match (self.v2_cpuset(), &self.cpuset) {

@@ -108,6 +108,15 @@ impl Service {
             Some(found) => found.clone(),
             None => group.found()?,
         };
+        if group.is_unfilled(&found) {
+            let reason = format!("{members:?}: no processes yet");
+            return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+        }
+        // Who stops a service, or lets it go on, is not us.
+        let found = Found {
+            frozen: None,
+            ..found
+        };
         Ok(There {
             found,
             group,
@@ -205,6 +214,8 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::pid_file::tests::Sleeping;
+    use rustix::process::Signal;
+
     use super::*;
     use crate::root::Root;
 
@@ -232,7 +243,10 @@ mod tests {
         let child = Sleeping::new();
         let pid = child.pid();
         let here = groups.process(pid).unwrap();
-        let found = groups.existing(&here).unwrap().found().unwrap();
+        let found = Found {
+            frozen: None,
+            ..groups.existing(&here).unwrap().found().unwrap()
+        };
         let looks = |remembered: &Found| {
             let mut service = Service::new(config::Service::Pid(pid));
             service.look(&groups, Some(remembered), Nanos(0));
@@ -248,5 +262,58 @@ mod tests {
             ..before
         };
         assert_eq!(looks(&of_another), found);
+    }
+
+    /// It is stopped when it is found, or later: by whom it may be, it is as they want it.
+    #[test]
+    fn a_service_that_another_stops_and_lets_go_on_stays_as_it_is() {
+        let groups = Groups::find(&Root::new("/")).unwrap();
+        let send = |child: &Sleeping, signal| {
+            let pid = Pid::from_raw(child.pid()).unwrap();
+            rustix::process::kill_process(pid, signal).unwrap();
+        };
+        let is_frozen = |child: &Sleeping| {
+            let members = groups.process(child.pid()).unwrap();
+            groups.existing(&members).unwrap().is_frozen().unwrap()
+        };
+        let until = |child: &Sleeping, frozen: bool| {
+            while is_frozen(child) != frozen {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        };
+        for stopped_first in [true, false] {
+            let child = Sleeping::new();
+            let mut service = Service::new(config::Service::Pid(child.pid()));
+            let mut signals = [Signal::STOP, Signal::CONT];
+            if !stopped_first {
+                send(&child, Signal::CONT);
+                signals.reverse();
+            }
+            let [first, then] = signals;
+            send(&child, first);
+            until(&child, stopped_first);
+            service.look(&groups, None, Nanos(0));
+            send(&child, then);
+            until(&child, !stopped_first);
+            assert!(service.let_go());
+            assert_eq!(is_frozen(&child), !stopped_first);
+        }
+    }
+
+    #[test]
+    fn a_cgroup_without_processes_is_no_service_where_affinity_is_all_there_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = folder.path().join("cgroup/unit");
+        std::fs::create_dir_all(&mounted).unwrap();
+        std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        let mounts = "31 24 0:27 / /cgroup rw - cgroup cgroup rw,name=systemd\n";
+        std::fs::write(folder.path().join("proc/self/mountinfo"), mounts).unwrap();
+        std::fs::write(mounted.join("cgroup.procs"), "").unwrap();
+        let groups = Groups::find(&Root::new(folder.path())).unwrap();
+        let mut service = Service::new(config::Service::Cgroup("unit".to_owned()));
+        service.look(&groups, None, Nanos(0));
+        assert!(!service.is_there());
+        let trouble = service.trouble.unwrap();
+        assert!(trouble.contains("no processes yet"), "{trouble}");
     }
 }

@@ -216,7 +216,7 @@ impl Job {
         Some(Found {
             members,
             cores: shared.alone.to_string(),
-            frozen: false,
+            frozen: Some(false),
             limits: limits::new(&shared.limits),
         })
     }

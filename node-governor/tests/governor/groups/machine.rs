@@ -219,7 +219,7 @@ fn a_group_runs_on_its_cores_stops_and_goes_on() {
     wait_for("it to stop", || has_stopped(&group));
     let stopped = used(pid);
     assert!(!works(&mut world, pid));
-    assert!(world.open("job").found().unwrap().frozen);
+    assert_eq!(world.open("job").found().unwrap().frozen, Some(true));
     group.thaw().unwrap();
     assert!(!group.is_frozen().unwrap());
     wait_for("it to go on", || used(pid) > stopped);
@@ -230,7 +230,7 @@ fn a_group_runs_on_its_cores_stops_and_goes_on() {
     let now = stranger.found().unwrap();
     // Version 2 refuses to take the cores of processes away: one that inherited is left with all.
     let same = now.cores == found.cores || found.cores.is_empty() && now.cores == possible();
-    assert!(same && !now.frozen, "{now:?} {found:?}");
+    assert!(same && now.frozen == Some(false), "{now:?} {found:?}");
     assert_eq!(allowed(pid), before);
     let stopped = used(pid);
     wait_for("it to go on", || used(pid) > stopped);
@@ -531,4 +531,45 @@ fn without_version_2_the_freezer_stops_and_affinity_confines() {
     world.open("job").restore(&found).unwrap();
     assert_eq!(group.found().unwrap(), found);
     wait_for("it to go on", || used(pid) > stopped);
+}
+
+#[test]
+fn jobs_that_are_known_give_their_cores_while_a_new_one_cannot_be_remembered() {
+    let Some(mut world) = World::machine() else {
+        return;
+    };
+    let first = world.make("first").unwrap();
+    world.run(&first, "exec sleep 1000");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| world.path(name);
+    let text = format!(
+        "service: {{ cgroup: {} }}\ncore_policy: {{ blocks: {{ reserved: 0, small: 1, large: none }} }}\n\
+         jobs: [ {{ name: a, cgroup: {} }}, {{ name: b, cgroup: {} }} ]\n",
+        path("service"),
+        path("first"),
+        path("second")
+    );
+    let mut shares = divided(folder.path(), &text);
+    shares.look(Nanos(0));
+    let job = |act| JobPlan {
+        act,
+        cores: cores([1]),
+        ..JobPlan::default()
+    };
+    let plan = |acts: [Act; 2]| CorePlan {
+        jobs: acts.map(job).into(),
+        ..CorePlan::default()
+    };
+    shares.apply(&plan([Act::Run, Act::Pause]), Nanos(0));
+    assert!(!world.open("first").is_frozen().unwrap());
+    // Where the next record would be written.
+    std::fs::create_dir(folder.path().join("run/groups.json.partial")).unwrap();
+    let second = world.make("second").unwrap();
+    world.run(&second, "exec sleep 1000");
+    shares.look(Nanos(1));
+    shares.apply(&plan([Act::Pause, Act::Pause]), Nanos(1));
+    assert!(world.open("first").is_frozen().unwrap());
+    assert!(!world.open("second").is_frozen().unwrap(), "left alone");
+    drop(shares);
+    assert!(!world.open("first").is_frozen().unwrap());
 }

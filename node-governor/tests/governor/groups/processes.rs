@@ -66,7 +66,7 @@ fn a_process_and_all_that_come_from_it_are_confined_and_stopped() {
     assert_eq!(group.doors(), Vec::<std::path::PathBuf>::new());
     let found = group.found().unwrap();
     let before = allowed(pid);
-    assert_eq!((&found.cores, found.frozen), (&before, false));
+    assert_eq!((&found.cores, found.frozen), (&before, Some(false)));
     group.set_cores(&cores([1])).unwrap();
     assert_eq!(threads(&group, "Cpus_allowed_list"), ["1", "1", "1"]);
     assert_eq!(group.cores().unwrap(), cores([1]));
@@ -77,14 +77,14 @@ fn a_process_and_all_that_come_from_it_are_confined_and_stopped() {
     let stopped = used(last);
     assert!(!works(&mut world, last));
     let mut stranger = world.process(pid);
-    assert!(stranger.found().unwrap().frozen);
+    assert_eq!(stranger.found().unwrap().frozen, Some(true));
     stranger.restore(&found).unwrap();
     assert_eq!(stranger.found().unwrap(), found);
     assert_eq!(threads(&group, "Cpus_allowed_list"), [&*before; 3]);
     wait_for("it to go on", || used(last) > stopped);
     // What was found stopped stays so.
     let frozen = weir_governor::apply::groups::Found {
-        frozen: true,
+        frozen: Some(true),
         ..found
     };
     stranger.restore(&frozen).unwrap();

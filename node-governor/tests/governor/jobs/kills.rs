@@ -174,7 +174,7 @@ fn check(place: &Place, steps: Vec<Step>) {
             }
         }
         runner.tick(weir_governor::sense::now());
-        runner.give(&plans);
+        runner.give(&plans, |_| true);
         runner.take(&plans, weir_governor::sense::now());
         for (was, is) in before.iter().zip(runner.states()) {
             assert!(!was.has_ended() || is == was, "{was:?} became {is:?}");

@@ -274,7 +274,7 @@ pub(super) fn pause() -> JobPlan {
 pub(super) fn round(runner: &mut Runner, plans: &[JobPlan]) {
     runner.tick(now());
     runner.look(now());
-    runner.give(plans);
+    runner.give(plans, |_| true);
     runner.take(plans, now());
 }
 

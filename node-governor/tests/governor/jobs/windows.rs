@@ -380,6 +380,8 @@ fn a_full_disk_does_not_make_a_job_that_ran_one_that_waits() {
             assert_ne!(runner.states(), [State::Waiting]);
             runner.facts(0).trouble.is_some()
         });
+        let trouble = runner.facts(0).trouble.clone().unwrap();
+        assert!(trouble.contains("jobs/a/partial: "), "{trouble}");
         for _ in 0..20 {
             round(&mut runner, &[run([0])]);
             assert_eq!(runner.states(), [State::Running]);
@@ -414,7 +416,10 @@ fn what_is_found_is_known_before_anything_can_be_done_to_a_job() {
             place.lines("out") == 1 && is_there(&place, runner)
         });
         let found = runner.found();
-        assert_eq!((found[0].1.cores.as_str(), found[0].1.frozen), ("0", false));
+        assert_eq!(
+            (found[0].1.cores.as_str(), found[0].1.frozen),
+            ("0", Some(false))
+        );
         if place.has_cgroups() {
             assert_eq!(before, found, "it is told before the cgroup is there");
         } else {
@@ -482,14 +487,17 @@ fn a_job_that_keeps_none_of_its_cores_stands_still_until_it_has_others() {
                 .is_frozen()
                 .unwrap()
         };
-        runner.give(&[run([1])]);
+        runner.give(&[run([1])], |_| true);
         crate::kernel::wait_for("it stands still", is_frozen);
         runner.take(&[run([1])], now());
         crate::kernel::wait_for("it goes on", || !is_frozen());
-        runner.give(&[JobPlan {
-            act: Act::Done,
-            ..run([0])
-        }]);
+        runner.give(
+            &[JobPlan {
+                act: Act::Done,
+                ..run([0])
+            }],
+            |_| true,
+        );
         assert!(!is_frozen(), "nothing was planned for it");
         assert_eq!(
             place
