@@ -28,7 +28,7 @@ use crate::record::Ending;
 use crate::tries::Tries;
 use crate::vm::{Decided, Vm};
 use crate::watch::{End, Watch};
-use crate::{bounce, caller, credits, feedback, hedge, prefill};
+use crate::{answer, bounce, caller, credits, feedback, hedge, prefill};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
@@ -36,6 +36,9 @@ const DEBUG_REASON: &str = "x-weir-reason";
 const FILTER_STATE_REASON: &str = "weir_reason";
 /// The reason of a request whose choice is only made: Envoy's own is carried out.
 const NOT_STEERED: &str = "not_steered";
+
+/// The answer to a request for a WebSocket, say; Envoy has it so whatever the version of HTTP.
+const SWITCHING_PROTOCOLS: u32 = 101;
 
 /// A request and its answer.
 pub struct Exchange<H: Host> {
@@ -122,6 +125,13 @@ impl<H: Host> Exchange<H> {
         if let Some(in_flight) = &mut disposition.in_flight {
             let vm = &plugin.vm;
             vm.enter(|vm| feedback::answered(vm, host, in_flight, by));
+            if in_flight.status == Some(SWITCHING_PROTOCOLS) {
+                tunnels(plugin, disposition);
+            }
+        } else if let Some(watch) = &mut disposition.watch {
+            let headers = host.headers(Map::Response).unwrap_or_default();
+            let status = headers.get(":status").and_then(answer::status);
+            watch.answered = status.map(|status| (None, status));
         }
         if plugin.config.debug {
             let _ = host.set_header(Map::Response, DEBUG_REASON, Some(disposition.reason));
@@ -161,6 +171,19 @@ impl<H: Host> Exchange<H> {
     }
 }
 
+/// A tunnel is open for as long as both ends like: it is no job that others wait for.
+#[cold]
+fn tunnels<H: Host>(plugin: &Plugin<H>, disposition: &mut Disposition) {
+    let Some(mut sent) = disposition.in_flight.take() else {
+        return;
+    };
+    let ending = Ending::Status(SWITCHING_PROTOCOLS);
+    plugin.vm.enter(|vm| vm.end(&mut sent, ending));
+    if let Some(watch) = &mut disposition.watch {
+        watch.answered = Some((Some(sent.host), SWITCHING_PROTOCOLS));
+    }
+}
+
 /// A request that was decided is over.
 fn over<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, disposition: Disposition) {
     let Disposition {
@@ -183,10 +206,15 @@ fn watched<H: Host>(
     sent: Option<Box<InFlight>>,
     watch: Watch,
 ) {
-    let (address, ending) = match sent.map(|mut sent| feedback::ended(vm, host, &mut sent)) {
-        Some((at, ending)) => (vm.address(&watch.table, at).map(str::to_owned), ending),
-        None => (None, Ending::NoAnswer),
+    let (at, ending) = match sent.map(|mut sent| feedback::ended(vm, host, &mut sent)) {
+        Some((at, ending)) => (Some(at), ending),
+        None => match watch.answered {
+            Some((at, status)) => (at, Ending::Status(status)),
+            None => (None, Ending::NoAnswer),
+        },
     };
+    let address = at.and_then(|at| vm.address(&watch.table, at));
+    let address = address.map(str::to_owned);
     vm.watched(watch, End { address, ending });
 }
 

@@ -170,6 +170,7 @@ impl<H: Host> Inbound<H> {
         let headers = host.headers(Map::Response).unwrap_or_default();
         let [status, load] = headers.get_each([":status", orca::HEADER]);
         admitted.is_well = matches!(status, Some([b'2' | b'3', ..]));
+        let is_tunnel = status == Some(b"101");
         if load.is_none()
             && let Some(in_flight) = plugin.vm.enter(|vm| vm.inbound())
         {
@@ -186,6 +187,10 @@ impl<H: Host> Inbound<H> {
         {
             let credits = credits.to_string();
             let _ = host.set_header(Map::Response, credits::CREDITS, Some(&credits));
+        }
+        if is_tunnel {
+            // It is open for as long as both ends like, and is no job that others wait for.
+            self.on_end();
         }
     }
 

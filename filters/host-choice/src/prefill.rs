@@ -159,6 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn readers_whose_policy_is_in_shadow_are_not_named() {
+        let mut worker = worker(&table(1, up(&[A])));
+        let mut shadow = table(2, up(&[B]));
+        shadow.cluster = "readers".into();
+        shadow.policy.get_or_insert_default().steer_percent = Some(0);
+        worker.push(&shadow);
+        let request = new();
+        let (_exchange, flow) = ask(&mut worker, &request);
+        assert_eq!((flow, reader(&request)), (Flow::Send, None));
+        assert_eq!((worker.in_flight(A), reading(&worker)), (1, 0));
+    }
+
+    #[test]
     fn the_prompt_of_a_request_that_waits_is_sent_nowhere_until_it_goes_on() {
         let mut worker = worker(&holding(1, 0));
         let request = new();

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{Policy, Request};
+use weir_policy::{HostId, Policy, Request};
 use weir_tables::v1;
 
 use crate::in_flight::RouteRequest;
@@ -24,6 +24,8 @@ pub(crate) struct Watch {
     pub(crate) receipt: Option<v1::Receipt>,
     /// Envoy chooses its host, which is known when that answers.
     pub(crate) left: Option<RouteRequest>,
+    /// It was answered and is in flight nowhere: by none of the table's hosts, or with a tunnel through this one.
+    pub(crate) answered: Option<(Option<HostId>, u32)>,
 }
 
 /// How a watched request ended.
@@ -67,6 +69,7 @@ fn begun(
         is_shed: false,
         receipt: None,
         left: None,
+        answered: None,
     };
     (Some(Box::new(watch)), leaves_receipt)
 }

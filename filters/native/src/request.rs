@@ -80,7 +80,9 @@ impl RequestHost for InEnvoy {
         let headers = self.filter().and_then(|filter| filter.headers(map as u32));
         let headers = headers.map(Headers::new).ok_or(GONE)?;
         if map == Map::Request {
-            let has_destination = headers.get(destination::HEADER).is_some();
+            // Also an empty one, and what comes after it.
+            let name = destination::HEADER.as_bytes();
+            let has_destination = headers.iter().any(|(known, _)| known == name);
             self.0.has_destination.set(has_destination);
         }
         Ok(headers)

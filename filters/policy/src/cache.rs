@@ -257,8 +257,9 @@ impl CacheIndex {
         }
     }
 
-    /// Replaces a shard; ignored where there is no such shard.
+    /// Replaces a shard; ignored where there is no such shard. It is not taken back at the next [`CacheIndex::wake`].
     pub fn set(&mut self, shard: u32, contents: CacheShard) {
+        self.resting.retain(|(number, _)| *number != shard);
         if let Some(place) = self.shards.get_mut(shard as usize) {
             *place = contents;
         }
@@ -408,6 +409,11 @@ mod tests {
         index.rest();
         index.wake(|_| None);
         assert_eq!(index.shards, [kept, CacheShard::default()]);
+        index.rest();
+        // Replaced while it rests.
+        index.set(0, CacheShard::default());
+        index.wake(newest);
+        assert_eq!(index.shards[0], CacheShard::default());
         index.rest();
         index.resize(1);
         index.wake(newest);

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// A new run time counts for so much in the mean of runs, one part of these: a few dozen requests renew it.
 const PARTS: u32 = 16;
 
+/// A run counts for no more than so many means: one that takes an hour, as its client reads slowly, makes no host seem full.
+const LONGEST: u32 = 4;
+
 /// What was seen of a host's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
@@ -17,7 +20,8 @@ impl Occupancy {
     /// A request that found a core idle took so long.
     pub fn ran(&mut self, took: Duration) {
         let run = self.run.unwrap_or(took);
-        self.run = Some((run * (PARTS - 1) + took) / PARTS);
+        let took = took.min(run.saturating_mul(LONGEST));
+        self.run = Some((run.saturating_mul(PARTS - 1).saturating_add(took)) / PARTS);
     }
 
     /// Mean of the runs that were seen, if any was.
@@ -62,6 +66,14 @@ mod tests {
         }
         let wait = host.wait(1, 1).unwrap();
         assert!(ms(295) < wait && wait <= ms(300), "{wait:?}");
+    }
+
+    #[test]
+    fn one_that_is_read_for_an_hour_is_no_hour_for_all() {
+        let mut host = Occupancy::default();
+        host.ran(ms(100));
+        host.ran(Duration::from_secs(3600));
+        assert!(host.wait(1, 1).unwrap() < ms(120));
     }
 
     proptest! {

@@ -223,3 +223,21 @@ fn a_request_that_may_be_given_back_is_not_refused() {
     assert_eq!(request.answers()[0].details, "weir_bounced");
     assert_eq!(host.metric("weir_inbound_refused_total"), 0);
 }
+
+#[test]
+fn tunnels_are_no_queue() {
+    let (host, roots) = host(1);
+    run(&host, &roots[0], RUN);
+    let _open: Vec<_> = (0..100)
+        .map(|_| {
+            let request = FakeRequest::new(&[]);
+            let (mut inbound, _) = arrive(&roots[0], &request);
+            request.answer("10.0.0.1:80", &[(":status", "101")]);
+            inbound.on_response(&request);
+            inbound
+        })
+        .collect();
+    assert_eq!(host.metric("weir_inbound_requests"), 0);
+    let (_inbound, action) = arrive(&roots[0], &may_wait("0"));
+    assert_eq!(action, Action::Continue);
+}

@@ -33,6 +33,11 @@ impl<H: Host> Vm<H> {
         }
         let state = self.clusters.get_mut(&prefill.table);
         let state = state.ok_or(PrefillEnd::NoHost)?;
+        // Its keys say whether it is steered, not chance.
+        let table = state.cluster.table();
+        if table.is_some_and(|table| !table.policy().steers(keys, 0)) {
+            return Err(PrefillEnd::NoHost);
+        }
         state.counters.offered(route.request.rank);
         let decision = state.cluster.decide(&route.request, now, &mut self.rng);
         let first = match decision.outcome {

@@ -115,7 +115,8 @@ fn one_host_is_told_by_a_call_and_several_by_a_header_whatever_the_caller_named(
             },
         );
         proxy.worker().run(|| {
-            let own = [(DESTINATION, "10.9.9.9:1")];
+            // An empty one hides no other.
+            let own = [(DESTINATION, ""), (DESTINATION, "10.9.9.9:1")];
             let request = Live::begin(&installed, &own).unwrap();
             request.headers();
             let told = request.envoy.sent_to.borrow().is_some();

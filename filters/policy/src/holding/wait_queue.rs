@@ -130,7 +130,7 @@ impl<T> WaitQueue<T> {
     }
 
     /// Decides a request that has just come; who is to be held goes to [`WaitQueue::hold`] next. It does not overtake
-    /// those who wait: where somebody at least as important waits for any host, so does it. Where the policy's
+    /// those who wait: where somebody at least as important waits for any host, so does it, and who may not wait is shed. Where the policy's
     /// `max_held` wait already, it takes the place of the least important one, if it is more important itself;
     /// else it is decided without holding, and shed where it would overtake.
     pub fn decide(
@@ -147,8 +147,11 @@ impl<T> WaitQueue<T> {
         let holding = table.policy().holding;
         let mut decision = cluster.decide_or_hold(request, patience, now, rng);
         let until = patience.until(holding.for_eligible);
-        let is_sent = until > now && matches!(decision.outcome, Outcome::Send(_));
+        let is_sent = matches!(decision.outcome, Outcome::Send(_));
         if is_sent && self.is_behind(cluster, request.rank, now) {
+            if until <= now {
+                return self.decide_without(cluster, request, now, rng);
+            }
             decision = Decision {
                 outcome: Outcome::Hold { until },
                 reason: Reason::HeldForEligible,

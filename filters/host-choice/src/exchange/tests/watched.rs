@@ -254,3 +254,48 @@ fn an_important_request_that_is_shed_leaves_a_receipt_of_that() {
     assert_eq!(receipt.outcome(), v1::ReceiptOutcome::Shed);
     assert_eq!((receipt.status, receipt.host.as_str()), (429, ""));
 }
+
+#[test]
+fn what_hosts_beside_the_table_answer_is_no_failure() {
+    let nowhere = v1::Host {
+        state: v1::HostState::Down.into(),
+        ..up(&[A]).remove(0)
+    };
+    let mut nobody = with(steered(100), &[]);
+    nobody.hosts = vec![nowhere];
+    nobody.policy.as_mut().unwrap().steer_percent = Some(50);
+    let mut worker = Worker::with(&nobody);
+    for context in 0..100 {
+        let name = format!("key-{context}");
+        let request = FakeRequest::new(&[("x-weir-key", &name)]);
+        let (mut exchange, _) = worker.ask(context, &request);
+        assert_eq!(request.destination(), None, "it is left to Envoy");
+        let status = if context % 10 == 0 { UNAVAILABLE } else { OK };
+        end(&mut exchange, &request, "10.9.9.9:1", status);
+    }
+    let record = worker.record();
+    let [steered, unsteered] = [record.steered, record.unsteered].map(Option::unwrap_or_default);
+    assert_eq!(steered.ended + unsteered.ended, 100);
+    assert_eq!(steered.failed + unsteered.failed, 10);
+    assert!(steered.ended > 20 && unsteered.ended > 20);
+    let statuses = receipts(&record).into_iter().map(|receipt| receipt.status);
+    let well = statuses.filter(|status| *status == 200).count();
+    assert!(well > 0, "receipts have it too");
+}
+
+#[test]
+fn a_tunnel_is_no_job_and_its_receipt_says_where_it_goes() {
+    let mut worker = Worker::with(&with(each(), &[A]));
+    let request = key();
+    let (mut exchange, _) = worker.ask(7, &request);
+    assert_eq!(worker.in_flight(A), 1);
+    request.answer(A, &[(":status", "101")]);
+    exchange.on_response(&request);
+    assert_eq!(worker.in_flight(A), 0);
+    worker.host.pass(Duration::from_secs(3600));
+    exchange.on_end(&request);
+    let record = worker.record();
+    assert_eq!(counted(&record), (1, 1));
+    let [receipt] = receipts(&record).try_into().unwrap();
+    assert_eq!((receipt.host.as_str(), receipt.status), (A, 101));
+}
