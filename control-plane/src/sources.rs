@@ -121,13 +121,12 @@ pub async fn supervise(
         };
         running.keep(wanted, Job::eq, |key, job| {
             let contents = contents.clone();
-            let told = metrics.of(&key.0, &key.1);
             start(
                 key,
                 job.clone(),
                 client.clone(),
                 contents,
-                told,
+                &metrics,
                 updates.clone(),
             )
         });
@@ -191,7 +190,7 @@ fn start(
     job: Job,
     client: fetch::Client,
     contents: watch::Receiver<ByCluster>,
-    told: metrics::kv_events::OfOne,
+    metrics: &metrics::kv_events::KvEvents,
     updates: mpsc::Sender<News>,
 ) -> JoinHandle<()> {
     let (cluster, host, source) = key.clone();
@@ -214,7 +213,10 @@ fn start(
         },
         Job::KvEvents { at, with } => {
             let way = Way::Plain(client.into());
-            tokio::spawn(kv_events::run(target(way), at, with, told).instrument(span))
+            // It takes the host's series with it: no other source of the host has one.
+            let target = target(way);
+            let told = metrics.of(&cluster, &target.host);
+            tokio::spawn(kv_events::run(target, at, with, told).instrument(span))
         }
         Job::Prometheus(with) => {
             let asks = prometheus::run(cluster.as_str().into(), with, updates);

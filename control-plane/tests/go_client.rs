@@ -92,7 +92,7 @@ fn configure(folder: &Path, xds: SocketAddr) {
         "admin": { "listen": "127.0.0.1:0" },
         "clusters": { "a": cluster("a"), "b": cluster("b") },
         "standalone": {
-            "filter": { "wasm": "filter.wasm", "delivery": "path" },
+            "filter": { "wasm": folder.join("filter.wasm"), "delivery": "path" },
             "listeners": [ { "name": "egress", "address": "127.0.0.1:0", "cluster": "a" } ],
         },
     });

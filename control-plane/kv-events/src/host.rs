@@ -142,6 +142,7 @@ impl Host {
 
     /// The replay is over.
     pub fn replay_ended(&mut self) -> Next {
+        let has_new = self.stream.has_new();
         let next = match self.stream.replay_ended() {
             Verdict::Again(why) => self.again(why),
             _ => {
@@ -150,6 +151,12 @@ impl Host {
             }
         };
         if next == Next::Go {
+            let waiting = self.waiting.as_ref();
+            if has_new && waiting.is_some_and(|(number, _)| self.stream.lacks_some_before(*number))
+            {
+                // Its end may have been lost on the way.
+                return self.ask_for_more();
+            }
             self.settle();
         }
         next

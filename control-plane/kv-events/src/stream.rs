@@ -192,6 +192,12 @@ impl Stream {
         }
     }
 
+    /// Whether a batch with this number does not follow what was taken.
+    pub fn lacks_some_before(&self, number: u64) -> bool {
+        let last = self.last.map(|(last, _)| last);
+        last.is_some_and(|last| number > last.saturating_add(1))
+    }
+
     fn note_new(&mut self) {
         if let Some(replay) = &mut self.replay {
             replay.has_new = true;

@@ -14,7 +14,7 @@ authorization:
 memory: { limit: 1GiB }
 receipts: { file: receipts.ndjson }
 standalone:
-  filter: { wasm: weir_filter.wasm, delivery: path }
+  filter: { wasm: /weir_filter.wasm, delivery: path }
   listeners: [ { name: in, address: "127.0.0.1:1", cluster: "<name>" } ]
 clusters:
   "<name>":

@@ -170,7 +170,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { prometheus: { address: \"http://u:p@x/\" } }\n",
-            "c.yaml:2: clusters.r.prometheus.address: \"http://u:p@x/\" is not http://host:port or https://host:port, with or without a path",
+            "c.yaml:2: clusters.r.prometheus.address: has a user or a password in it (@), which is not read; see the fields for tokens and certificates",
         ),
         (
             "clusters:\n  r: { prometheus: { address: \"http://x/?a=b\" } }\n",
@@ -668,7 +668,7 @@ fn every_refusal_of_consul_names_field_and_reason() {
         ),
         (
             "address: \"http://u:p@c\"",
-            "c.yaml:2: clusters.r.consul.address: \"http://u:p@c\" is not http://host:port or https://host:port, with or without a path",
+            "c.yaml:2: clusters.r.consul.address: has a user or a password in it (@), which is not read; see the fields for tokens and certificates",
         ),
         (
             "service: a b",

@@ -601,7 +601,7 @@ section! {
     /// Hosts that have a name's addresses.
     Dns {
         /// Required. All its addresses are hosts, as of a headless service in Kubernetes; one that does not end with a dot
-        /// is looked for in the system's search domains, too
+        /// is looked for in the system's search domains, too, where no `server` is named
         name: Option<Text>,
         /// Of every host. Absent: `name` has service records, such as `_http._tcp.rules.example`, which tell each host's
         port: Option<Text>,

@@ -68,42 +68,100 @@ pub(super) async fn hosts(settings: &Dns) -> Result<Found, PollError> {
 
 async fn ask(settings: &Dns) -> Result<Found, PollError> {
     // Made anew for each question, so that a changed resolv.conf counts at once.
-    let resolver = resolver(settings)?;
-    let asked = match settings.port {
-        Some(port) => Asked::Addresses(addresses(&resolver, &settings.name).await?, port),
-        None => Asked::Services(services(&resolver, &settings.name).await?),
-    };
-    Ok(read(asked, settings))
+    let (config, mut options) = servers(settings)?;
+    options.timeout = settings.timeout;
+    let names = names(&settings.name, &config, options.ndots)?;
+    ask_for(&resolver(&config, options)?, &names, settings).await
 }
 
-fn resolver(settings: &Dns) -> Result<TokioResolver, PollError> {
-    let (config, mut options) = match settings.server {
+/// Of the first name that has any.
+async fn ask_for(
+    resolver: &TokioResolver,
+    names: &[Name],
+    settings: &Dns,
+) -> Result<Found, PollError> {
+    let mut asked = None;
+    for name in names {
+        let (answer, is_none) = match settings.port {
+            Some(port) => {
+                let found = addresses(resolver, name).await?;
+                let is_none = found.is_empty();
+                (Asked::Addresses(found, port), is_none)
+            }
+            None => {
+                let found = services(resolver, name).await?;
+                let is_none = found.is_empty();
+                (Asked::Services(found), is_none)
+            }
+        };
+        if !is_none {
+            return Ok(read(answer, settings));
+        }
+        asked = Some(answer);
+    }
+    let nothing = || Asked::Services(Vec::new());
+    Ok(read(asked.unwrap_or_else(nothing), settings))
+}
+
+/// What the written name may stand for, in the order in which it is looked for (`man 5 resolv.conf`: `search`, `ndots`). The
+/// library walks this list itself, but also past a server that fails, and only the last answer counts there: the hosts of
+/// another domain's wildcard would be taken for these.
+fn names(written: &str, config: &ResolverConfig, ndots: usize) -> Result<Vec<Name>, PollError> {
+    let name = Name::from_utf8(written).map_err(|error| failed(error.into()))?;
+    if name.is_fqdn() {
+        return Ok(vec![name]);
+    }
+    let domains = config.domain().into_iter().chain(config.search());
+    // One that is too long with a domain is none of it.
+    let within = domains.filter_map(|domain| name.clone().append_domain(domain).ok());
+    let mut names: Vec<Name> = within.collect();
+    let mut whole = name.clone();
+    whole.set_fqdn(true);
+    let at = match usize::from(name.num_labels()) > ndots {
+        true => 0,
+        false => names.len(),
+    };
+    names.insert(at, whole);
+    Ok(names)
+}
+
+/// Who is asked.
+fn servers(settings: &Dns) -> Result<(ResolverConfig, ResolverOpts), PollError> {
+    match settings.server {
         None => {
             let (mut config, options) = read_system_conf().map_err(failed)?;
             let is_stream = |of: &ConnectionConfig| matches!(of.protocol, ProtocolConfig::Tcp);
             for server in &mut config.name_servers {
                 server.connections.retain(is_stream);
             }
-            (config, options)
+            Ok((config, options))
         }
         Some(server) => {
             let mut connection = ConnectionConfig::tcp();
             connection.port = server.port();
             let named = NameServerConfig::new(server.ip(), true, vec![connection]);
             let config = ResolverConfig::from_parts(None, Vec::new(), vec![named]);
-            (config, ResolverOpts::default())
+            Ok((config, ResolverOpts::default()))
         }
-    };
+    }
+}
+
+/// It asks for whole names.
+fn resolver(
+    config: &ResolverConfig,
+    mut options: ResolverOpts,
+) -> Result<TokioResolver, PollError> {
+    let named = config.name_servers().to_vec();
+    let config = ResolverConfig::from_parts(None, Vec::new(), named);
     options.use_hosts_file = ResolveHosts::Never;
     options.cache_size = 0;
-    options.timeout = settings.timeout;
     let provider = TokioRuntimeProvider::default();
     let builder = Resolver::builder_with_config(config, provider).with_options(options);
     builder.build().map_err(failed)
 }
 
 /// A name's addresses.
-async fn addresses(resolver: &TokioResolver, name: &str) -> Result<Vec<IpAddr>, PollError> {
+async fn addresses(resolver: &TokioResolver, name: &Name) -> Result<Vec<IpAddr>, PollError> {
     for kind in [RecordType::A, RecordType::AAAA] {
         let answer = answer(resolver, name, kind).await?;
         // What comes beside the answer may be the addresses of others.
@@ -117,7 +175,7 @@ async fn addresses(resolver: &TokioResolver, name: &str) -> Result<Vec<IpAddr>, 
 }
 
 /// What a name's service records tell, with the addresses of their targets.
-async fn services(resolver: &TokioResolver, name: &str) -> Result<Vec<Service>, PollError> {
+async fn services(resolver: &TokioResolver, name: &Name) -> Result<Vec<Service>, PollError> {
     let Some(answer) = answer(resolver, name, RecordType::SRV).await? else {
         return Ok(Vec::new());
     };
@@ -160,7 +218,7 @@ async fn addresses_of_all(
         let (resolver, places) = (resolver.clone(), places.clone());
         questions.spawn(async move {
             let _place = places.acquire().await;
-            let found = addresses(&resolver, &name.to_ascii()).await?;
+            let found = addresses(&resolver, &name).await?;
             Ok((name, found))
         });
     }
@@ -170,10 +228,10 @@ async fn addresses_of_all(
 /// An answer; none where the name has no record of the kind.
 async fn answer(
     resolver: &TokioResolver,
-    name: &str,
+    name: &Name,
     kind: RecordType,
 ) -> Result<Option<Lookup>, PollError> {
-    match resolver.lookup(name, kind).await {
+    match resolver.lookup(name.clone(), kind).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if has_none(&error) => Ok(None),
         Err(error) => Err(failed(error)),

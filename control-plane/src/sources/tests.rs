@@ -8,6 +8,8 @@ use weir_fleet::Update;
 use weir_fleet::figures::{Figures, Scraped};
 use weir_fleet::poll::Fault;
 
+use prometheus_client::registry::Registry;
+
 use super::*;
 use crate::config::Cache;
 
@@ -377,4 +379,33 @@ fn engines_are_heard_at_the_ports_of_all_or_as_many_higher_as_their_own_are() {
     );
     let last = heard("base_port: 1, port: 9000").remove(4);
     assert_eq!(last, at("127.0.0.5", u16::MAX, None));
+}
+
+#[tokio::test]
+async fn a_host_that_is_scraped_anew_keeps_the_series_of_its_events() {
+    let (metrics, mut registry) = (crate::metrics::Metrics::default(), Registry::default());
+    metrics.register(&mut registry);
+    let events = metrics.kv_events().of("c", "127.0.0.1:1");
+    events.newest(0.0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let text = r#"clusters: { c: { scrape: {}, hosts: [ { address: "127.0.0.1:1" } ] } }"#;
+    std::fs::write(&path, text).unwrap();
+    let loaded = crate::config::load(&path).map_err(|(error, _)| error);
+    let (key, job) = jobs(&loaded.unwrap().config).pop_first().unwrap();
+    assert_eq!(key.2, Source::Scrape);
+    let (updates, _news) = mpsc::channel(1);
+    let contents = watch::channel(ByCluster::new()).1;
+    let task = start(
+        &key,
+        job,
+        fetch::Client::new(),
+        contents,
+        &metrics.kv_events(),
+        updates,
+    );
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    assert!(page.contains("kv_lag_seconds{"), "{page}");
+    task.abort();
 }

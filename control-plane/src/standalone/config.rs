@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use weir_settings::show_duration;
 
-use super::extension::plugin_configuration;
+use super::extension::{attempt_configuration, plugin_configuration};
 use super::written::{self, SECTION, Written};
 
 /// The field that is wrong, such as `listeners[0].address`, and why.
@@ -153,9 +153,11 @@ impl Written {
             max_requests,
         };
         // With the filter's own eyes, before any sidecar sees it.
-        let plugin = plugin_configuration(&config, clusters.iter().copied()).to_string();
-        weir_filter::config::Config::parse(plugin.as_bytes())
-            .map_err(|error| ("filter.config".to_owned(), error.to_string()))?;
+        let plugin = plugin_configuration(&config, clusters.iter().copied());
+        for told in [&plugin, &attempt_configuration(&plugin)] {
+            weir_filter::config::Config::parse(told.to_string().as_bytes())
+                .map_err(|error| ("filter.config".to_owned(), error.to_string()))?;
+        }
         Ok(config)
     }
 }
@@ -166,7 +168,17 @@ impl written::Filter {
         let delivery = choice(self.delivery.as_deref(), "filter.delivery", &DELIVERIES)?;
         let refuse = |field: &str, reason: &str| Err((field.to_owned(), reason.to_owned()));
         match &self.native {
-            None => Ok((required(self.wasm.as_ref(), "filter.wasm")?, delivery)),
+            None => {
+                let path = required(self.wasm.as_ref(), "filter.wasm")?;
+                match delivery {
+                    // Here, too.
+                    Delivery::Path if !path.starts_with('/') => {
+                        let reason = "is no absolute path, as Envoy wants one with delivery: path";
+                        refuse("filter.wasm", &format!("{path:?} {reason}"))
+                    }
+                    _ => Ok((path, delivery)),
+                }
+            }
             Some(_) if self.wasm.is_some() => {
                 refuse("filter.native", "contradicts filter.wasm; leave one out")
             }

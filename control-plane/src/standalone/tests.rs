@@ -87,6 +87,17 @@ fn a_wrong_value_is_refused_by_the_name_of_its_field() {
             "filter.delivery",
             format!("filter: {{ native: /f.so, delivery: path }}\nlisteners: [ {one} ]"),
         ),
+        (
+            "filter.wasm",
+            format!("filter: {{ wasm: f.wasm, delivery: path }}\nlisteners: [ {one} ]"),
+        ),
+        (
+            // What looks after attempts has none then.
+            "filter.config",
+            format!(
+                "filter: {{ wasm: f.wasm, config: {{ clusters: {{ rules: null }} }} }}\nlisteners: [ {one} ]"
+            ),
+        ),
         ("fallback", with(&one, "fallback: magic")),
         ("protocol", with(&one, "protocol: gopher")),
         ("control_cluster", with(&one, "control_cluster: rules")),

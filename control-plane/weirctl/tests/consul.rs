@@ -684,6 +684,12 @@ async fn with_acls_a_token_of_the_documented_rules_will_do_and_less_is_told_by_i
             said.text
         );
     }
+    // Whose callers cannot be looked at is told by who writes, too.
+    mesh = mesh.with(&without("node_prefix")).await;
+    let blind = mesh.weirctl("apply", &[]);
+    assert_eq!(blind.code, Some(1), "{}", blind.errors);
+    let said = blind.json.to_string();
+    assert!(said.contains("cannot be read"), "{said} {}", blind.errors);
     mesh = mesh.with(&rules).await;
     let removed = mesh.weirctl("remove", &[]);
     assert_eq!(removed.code, Some(0), "{}", removed.errors);

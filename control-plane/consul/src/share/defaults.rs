@@ -307,18 +307,62 @@ fn compare(path: &str, stands: &Value, wanted: &Value, found: &mut Vec<String>) 
             compare(&path, &of(stands), &of(wanted), found);
         }
     } else if stands != wanted {
-        found.push(format!("{path} {} → {}", short(stands), short(wanted)));
+        match path.ends_with(SECRET) {
+            true => found.push(format!("{path} differs")),
+            false => found.push(format!("{path} {} → {}", short(stands), short(wanted))),
+        }
     }
+}
+
+/// Of the filter's configuration, what is not to be in logs.
+const SECRET: &str = "key_salt";
+
+/// Without secrets.
+fn shown(value: &Value) -> Value {
+    let mut value = value.clone();
+    if let Value::Object(fields) = &mut value {
+        for (name, field) in fields {
+            *field = match name.as_str() {
+                SECRET => Value::from("…"),
+                _ => shown(field),
+            };
+        }
+    }
+    value
 }
 
 fn short(value: &Value) -> String {
     const MOST: usize = 60;
     let text = match value {
         Value::Null => "nothing".to_owned(),
-        value => value.to_string(),
+        value => shown(value).to_string(),
     };
     match text.chars().count() > MOST {
         true => text.chars().take(MOST).chain(['…']).collect(),
         false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_salt_of_keys_is_shown() {
+        let with = |cluster: Value| json!({ "clusters": { "rules": cluster } });
+        let [old, new] = ["old-secret", "new-secret"].map(|salt| json!({ "key_salt": salt }));
+        for (stands, wanted) in [
+            (with(old.clone()), with(new.clone())),
+            (with(Value::Null), with(new.clone())),
+            (json!({ "clusters": 1 }), with(old)),
+        ] {
+            let said = differences(&stands, &wanted).join("; ");
+            assert!(
+                said.contains("key_salt") && !said.contains("secret"),
+                "{said}"
+            );
+        }
     }
 }

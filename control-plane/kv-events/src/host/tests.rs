@@ -316,3 +316,34 @@ fn an_engine_that_never_tells_all_is_left() {
     assert_eq!(contradicted.replayed(50, b""), Next::Leave);
     assert!(names(&mut contradicted).is_empty());
 }
+
+/// The engine's socket drops what a slow reader does not take in time, and the end of the answer may find room.
+#[test]
+fn an_answer_whose_last_batches_are_lost_is_asked_for_again() {
+    let mut engine = Engine::new(10);
+    let mut host = host();
+    let first = engine.toggle(0);
+    let next = host.live(first.0, &first.1);
+    satisfy(&mut host, next, &engine, true);
+    let rest = (1..6).map(|block| engine.toggle(block));
+    let batches: Vec<_> = std::iter::once(first).chain(rest).collect();
+    let (number, payload) = &batches[5];
+    assert_eq!(host.live(*number, payload), Next::Replay);
+    host.ask();
+    for (number, payload) in &batches[..3] {
+        assert_eq!(host.replayed(*number, payload), Next::Go);
+    }
+    let next = host.replay_ended();
+    assert_eq!(next, Next::Replay);
+    satisfy(&mut host, next, &engine, true);
+    assert_eq!(host.counts().1.lost, 0);
+    assert_eq!(names(&mut host), named(&engine.held));
+    // An engine that says no more than that does not have them.
+    let last = engine.toggle(6);
+    let (number, payload) = engine.toggle(7);
+    assert_eq!(host.live(number, &payload), Next::Replay);
+    host.ask();
+    assert_eq!(host.replayed(batches[5].0, &batches[5].1), Next::Go);
+    assert_eq!(host.replay_ended(), Next::Go, "{last:?}");
+    assert_eq!(host.counts().1.lost, 1);
+}

@@ -28,6 +28,14 @@ pub(super) fn server(
         certificate,
         key,
     } = written;
+    if address
+        .as_ref()
+        .is_some_and(|text| text.value.contains('@'))
+    {
+        // Not shown: it may have a password.
+        let reason = "has a user or a password in it (@), which is not read; see the fields for tokens and certificates";
+        return Err(scope.refuse(address, "address", reason));
+    }
     let shape = "http://host:port or https://host:port, with or without a path";
     let url = scope.text(address, "address", default, is_server, shape)?;
     let mut server = Server {

@@ -236,3 +236,57 @@ async fn a_cluster_is_asked_for_again_and_again_until_nobody_listens() {
     drop(news);
     task.await.unwrap();
 }
+
+/// A failure is no answer: the next name of the list is another one's.
+#[tokio::test]
+async fn a_server_that_fails_for_the_first_name_of_the_search_list_is_not_asked_for_the_next() {
+    let (server, mut questions) = server(|of, kind, message| match (of, kind) {
+        ("rules.a.example.", RecordType::A) => {
+            message.metadata.response_code = ResponseCode::ServFail
+        }
+        ("rules.a.example.", RecordType::AAAA) | ("rules.b.example.", _) => {
+            message.add_answers([v4(of, 9)]);
+        }
+        _ => message.metadata.response_code = ResponseCode::NXDomain,
+    })
+    .await;
+    let settings = settings(server, "rules", Some(80));
+    let (config, options) = servers(&settings).unwrap();
+    let search = vec![name("a.example."), name("b.example.")];
+    let searched = ResolverConfig::from_parts(None, search, config.name_servers().to_vec());
+    let names = names("rules", &searched, 1).unwrap();
+    let of = |names: &[Name]| names.iter().map(Name::to_ascii).collect::<Vec<_>>();
+    assert_eq!(
+        of(&names),
+        ["rules.a.example.", "rules.b.example.", "rules."]
+    );
+    let resolver = resolver(&config, options).unwrap();
+    let asked = ask_for(&resolver, &names, &settings).await;
+    assert!(asked.is_err(), "{asked:?}");
+    assert!(
+        all(&mut questions)
+            .iter()
+            .all(|asked| asked == "rules.a.example. A")
+    );
+    let rest = ask_for(&resolver, &names[1..], &settings).await.unwrap();
+    assert_eq!(rest.hosts[0].address, "127.0.0.9:80");
+}
+
+#[test]
+fn a_name_with_enough_dots_is_looked_for_as_it_is_first_and_a_whole_one_alone() {
+    let search = vec![name("svc.example.")];
+    let config = ResolverConfig::from_parts(None, search, Vec::new());
+    let of = |written: &str, ndots| {
+        let names = names(written, &config, ndots).unwrap();
+        names.iter().map(Name::to_ascii).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("rules.shop", 1),
+        ["rules.shop.", "rules.shop.svc.example."]
+    );
+    assert_eq!(
+        of("rules.shop", 5),
+        ["rules.shop.svc.example.", "rules.shop."]
+    );
+    assert_eq!(of("rules.shop.", 5), ["rules.shop."]);
+}

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_consul::{Kind, Outcome, Share, Written, says_the_same};
 
-use super::check::{failing, heeded};
+use super::check::{failing, heeded, unread};
 use super::client::{Client, Denied, done};
 use super::evidence::{Reached, Wanted, callers};
 use super::wish;
@@ -75,7 +75,8 @@ pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> 
     wish::tried(&weir, &datacenter)?;
     let shares = weir.shares(&datacenter)?;
     let wanted = Wanted::of(&weir, datacenter, shares.iter());
-    let failing = failing(&callers(&client, &weir, &wanted).await, &wanted);
+    let callers = callers(&client, &weir, &wanted).await;
+    let failing = failing(&callers, &wanted);
     // An entry that is useless does no harm; by this one requests would fail.
     ensure!(
         failing.is_empty(),
@@ -102,6 +103,8 @@ pub async fn apply(asked: &Apply, variable: impl Fn(&str) -> Option<String>) -> 
     applied
         .findings
         .retain(|finding| finding.verdict == Verdict::Broken);
+    // It is written, and may have broken what could not be looked at.
+    applied.findings.extend(unread(&callers));
     Ok(applied)
 }
 

@@ -400,6 +400,23 @@ pub(super) fn failing(all: &BTreeMap<String, Callers>, wanted: &Wanted) -> Vec<F
     found
 }
 
+/// What could not be read of callers, so that it is not known whether their requests fail.
+pub(super) fn unread(all: &BTreeMap<String, Callers>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, callers) in all {
+        let mut look = Look::at("callers", name);
+        for read in &callers.sidecars {
+            known(&mut look, read);
+        }
+        for read in callers.chains.values() {
+            known(&mut look, read);
+        }
+        found.extend(look.or_fine(""));
+    }
+    found.retain(|finding| finding.verdict == Verdict::Broken);
+    found
+}
+
 fn reaching(look: &mut Look<'_>, id: &str, upstream: &str, reach: &Reach, wanted: &Wanted) {
     const FRONT: &str = "a front that chooses there (weirctl consul service caller --front)";
     let its = &wanted.datacenter.name;

@@ -21,7 +21,7 @@ fn host(bodies: bool) -> (FakeHost, Root<FakeHost>) {
     let (mut inbound, _) = begin(&root, &request);
     // What it takes to send it is no part of the run.
     host.pass(Duration::from_secs(3600));
-    inbound.on_body(&request, true);
+    let _ = inbound.on_body(&request, true);
     host.pass(RUN);
     request.answer("10.0.0.1:80", &[(":status", "200")]);
     inbound.on_response(&request);
@@ -38,7 +38,7 @@ fn begin(root: &Root<FakeHost>, request: &FakeRequest) -> (Inbound<FakeHost>, Ac
 /// One that is here in whole.
 fn work(root: &Root<FakeHost>) -> Inbound<FakeHost> {
     let (mut inbound, _) = begin(root, &FakeRequest::new(&[]));
-    inbound.on_body(&FakeRequest::new(&[]), true);
+    let _ = inbound.on_body(&FakeRequest::new(&[]), true);
     inbound
 }
 
@@ -97,7 +97,7 @@ fn requests_that_are_still_being_sent_are_no_queue() {
     assert_eq!(host.metric("weir_inbound_requests"), 0);
     let (mut first, action) = begin(&root, &hurried());
     assert_eq!(action, Action::Continue);
-    first.on_body(&hurried(), true);
+    let _ = first.on_body(&hurried(), true);
     // One run, not an hour, is before the second.
     let waits = |micros: u128| {
         let request = FakeRequest::new(&[(MAY_WAIT, &micros.to_string())]);
@@ -117,7 +117,7 @@ fn what_is_answered_before_it_was_sent_in_whole_is_work_but_no_run() {
         request.answer("10.0.0.1:80", &[(":status", "200")]);
         inbound.on_response(&request);
         assert_eq!(host.metric("weir_inbound_requests"), 1);
-        inbound.on_body(&request, true);
+        let _ = inbound.on_body(&request, true);
         host.pass(RUN * 50);
     }
     assert_eq!(host.metric("weir_inbound_requests"), 0);
