@@ -24,6 +24,10 @@ use crate::sensed::{FUNCTIONS, Nanos};
 
 /// Between two questions on the average, where there are many to ask.
 const QUESTION: Duration = Duration::from_micros(2500);
+/// So many times that rate are asked at most, whatever lanes say: who may write there can give them new owners each tick.
+const MOST: f64 = 2.0;
+/// New threads that are asked for at once, however many lanes there are.
+const AT_ONCE: u32 = 64;
 /// Whether a thread lives in which nothing hot runs is asked this often, where there are few.
 const LIVES: Duration = Duration::from_secs(1);
 /// The same where something does, for as long a dead thread may keep its core fast.
@@ -99,6 +103,8 @@ pub(super) struct Threads {
     /// Lanes that wanted to be followed, in this tick and in the last.
     following: [u32; 2],
     claimed: [u32; 2],
+    /// Questions that may be asked now.
+    left: f64,
 }
 
 impl Threads {
@@ -111,6 +117,7 @@ impl Threads {
             tick,
             following: [0; 2],
             claimed: [0; 2],
+            left: AT_ONCE.into(),
         }
     }
 
@@ -118,6 +125,15 @@ impl Threads {
     pub(super) fn begin(&mut self) {
         self.following = [0, self.following[0]];
         self.claimed = [0, self.claimed[0]];
+        let more = MOST * self.tick.div_duration_f64(QUESTION);
+        self.left = (self.left + more).min(AT_ONCE.max(self.claimed[1]).into());
+    }
+
+    /// Whether one more question may be asked, which is asked then.
+    fn may_ask(&mut self) -> bool {
+        let may = self.left >= 1.0;
+        self.left -= f64::from(u8::from(may));
+        may
     }
 
     /// Looks at a lane's thread, if it is time.
@@ -152,11 +168,11 @@ impl Threads {
             track.last_event = Nanos(event.time_ns);
         }
         let hot = lane.running().next().is_some();
-        if now.since(track.pinned_read) >= PINNED && hot {
+        if now.since(track.pinned_read) >= PINNED && hot && self.may_ask() {
             track.pinned = pinned(owner);
             track.pinned_read = now;
         }
-        if !self.is_time(track, lane, hot, now) {
+        if !self.is_time(track, lane, hot, now) || !self.may_ask() {
             return Seen::Alive;
         }
         track.asked = now;
@@ -350,6 +366,40 @@ mod tests {
         assert_eq!(questions(2, short), 2 * 15);
         assert_eq!(questions(64, short), 0);
         assert_eq!(questions(64, long), 64 * 4);
+    }
+
+    #[test]
+    fn lanes_that_name_another_thread_each_tick_are_not_asked_for_each_time() {
+        const TICK: Duration = Duration::from_millis(10);
+        let mut threads = Threads::new(&Root::new("/"), TICK);
+        let mut tracks: Vec<Track> = (0..256).map(|_| Track::default()).collect();
+        let mut since_ns = [0; FUNCTIONS];
+        since_ns[1] = 1;
+        let (ticks, mut asked) = (200, 0);
+        for tick in 1..=ticks {
+            let now = Nanos(tick * 10_000_000 + 5_000_000_000);
+            threads.begin();
+            for (number, track) in (0u32..).zip(&mut tracks) {
+                let owner = Owner {
+                    pid: std::process::id(),
+                    tid: (tick * 1000) as u32 + number,
+                };
+                let lane = Lane {
+                    number,
+                    owner: Some(owner),
+                    thread_started: tick,
+                    pid_namespace: 0,
+                    core: None,
+                    since_ns,
+                    events: &[],
+                    lost: 0,
+                };
+                threads.see(track, &lane, now);
+                asked += u32::from(track.asked == now) + u32::from(track.pinned_read == now);
+            }
+        }
+        // Two seconds at twice 400, and what may be asked at once.
+        assert!((1000..=1600 + 256).contains(&asked), "{asked}");
     }
 
     #[test]
