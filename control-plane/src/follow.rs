@@ -10,6 +10,7 @@
 mod mirror;
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ const MAX_RESPONSE_BYTES: usize = 256 << 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// ... to here. Short: there is one leader and a handful of followers.
 const LAST_PAUSE: Duration = Duration::from_millis(250);
+/// A leader whose streams are open for so long is reached: one that does not let this replica in has ended them, and one that
+/// does not answer pings too.
+const SETTLED: Duration = Duration::from_secs(4);
 /// A leader that refuses so many connections in a row, for so long, has gone: its machine is there and its
 /// process is not.
 const REFUSALS: u32 = 4;
@@ -162,10 +166,20 @@ impl Follower<'_> {
             self.open(&client, envoys, mirror).await,
         );
         let mut follows = false;
+        let mut settles = pin!(sleep(SETTLED));
+        let mut is_settled = false;
         loop {
             let (stream, response) = tokio::select! {
                 response = tables.next() => (&mut tables, response),
                 response = envoys.next() => (&mut envoys, response),
+                () = &mut settles, if !is_settled => {
+                    is_settled = true;
+                    let index = self.leader.index;
+                    if self.updates.send(Update::Reached { index }.into()).await.is_err() {
+                        return End::Over;
+                    }
+                    continue;
+                }
             };
             let response = match response {
                 Ok(response) => response,

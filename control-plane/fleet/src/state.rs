@@ -202,6 +202,7 @@ impl State {
             Update::Client(event) => self.events.extend(self.clients.fold(event, clock)),
             Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot, clock),
             Update::Severed { index } => self.severed(index, clock),
+            Update::Reached { index } => self.reached(index),
             Update::Complained(complaint) => self.replica.complaint = complaint,
         }
         self.taken_events()

@@ -96,6 +96,11 @@ pub enum Update {
         /// Its lock index.
         index: u64,
     },
+    /// It is reached again; it may have nothing new to say.
+    Reached {
+        /// Its lock index.
+        index: u64,
+    },
     /// A complaint about the lock of the replicas; none where it works.
     Complained(Option<String>),
 }

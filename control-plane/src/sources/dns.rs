@@ -234,7 +234,11 @@ async fn answer(
     match resolver.lookup(name.clone(), kind).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if has_none(&error) => Ok(None),
-        Err(error) => Err(failed(error)),
+        Err(error @ NetError::NoConnections) => Err(failed(error)),
+        Err(error) => {
+            let PollError { fault, detail } = failed(error);
+            Err(PollError::new(fault, format!("{name}: {detail}")))
+        }
     }
 }
 

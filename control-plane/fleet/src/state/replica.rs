@@ -164,7 +164,7 @@ impl State {
 
     /// Takes what the leader pushes, unless it is of one that this replica does not follow any more.
     pub(super) fn mirrored(&mut self, index: u64, snapshot: Arc<Snapshot>, now: Duration) {
-        if matches!(&self.replica.role, Role::Following(leader) if leader.index == index) {
+        if self.follows(index) {
             self.replica.mirrored = Some(snapshot);
             self.replica.mirrored_at = now;
             self.replica.news = true;
@@ -174,9 +174,20 @@ impl State {
 
     /// The leader is not reached, unless it is one that this replica does not follow any more.
     pub(super) fn severed(&mut self, index: u64, now: Duration) {
-        if matches!(&self.replica.role, Role::Following(leader) if leader.index == index) {
+        if self.follows(index) {
             self.replica.severed.get_or_insert(now);
         }
+    }
+
+    /// It is.
+    pub(super) fn reached(&mut self, index: u64) {
+        if self.follows(index) {
+            self.replica.severed = None;
+        }
+    }
+
+    fn follows(&self, index: u64) -> bool {
+        matches!(&self.replica.role, Role::Following(leader) if leader.index == index)
     }
 
     /// Adds what this replica's settings name and the leader has not said yet.

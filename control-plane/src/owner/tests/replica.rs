@@ -125,8 +125,14 @@ fn a_replica_that_does_not_reach_a_leader_that_keeps_its_lock_sends_proxies_to_o
         assert!(!unready(&script).contains("not reached"), "it may be gone");
         assert!(script.pass(2_000).publish().unwrap().withheld);
         assert!(unready(&script).contains("not reached"));
+        // It is there again, and has nothing new to say.
+        script.fold(Update::Reached { index: 2 });
+        assert!(script.pass(1_000).publish().is_none(), "of another one");
+        script.fold(Update::Reached { index: 3 });
+        assert!(!script.pass(1_000).publish().unwrap().withheld);
+        assert!(!unready(&script).contains("not reached"));
         script.fold(mirrored(3, "c", &[]));
-        assert!(!script.publish().unwrap().withheld);
+        script.publish();
         assert_eq!(unready(&script), "");
     }
 }
