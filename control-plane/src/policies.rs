@@ -167,6 +167,13 @@ pub(crate) async fn follow(
         let (namespace, said): (String, Result<Told, PollError>) = tokio::select! {
             Some(told) = told.recv() => told,
             Ok(()) = configs.changed() => continue,
+            Some(ended) = asking.join_next() => {
+                // Nobody would hear of the namespace any more.
+                if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+                continue;
+            }
             else => return,
         };
         let why = match said {

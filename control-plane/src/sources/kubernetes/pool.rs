@@ -80,23 +80,25 @@ pub(super) async fn run(asker: Asker, name: &str) {
     });
     // Both end with this.
     let _asking = AbortOnDropHandle::new(tokio::spawn(follower.run()));
-    let mut _of_pods = None;
+    let mut of_pods = None;
     let mut known = None;
     loop {
         let said = tokio::select! {
             said = pools.recv() => said,
             () = asker.news.closed() => return,
+            // Who keeps this task starts both again.
+            () = ended(&mut of_pods) => return,
         };
         let said = match said {
             None => return,
             Some(Ok(spec)) if known.as_ref() == Some(&spec) => continue,
             Some(Ok(spec)) => {
-                _of_pods = None;
+                of_pods = None;
                 known = Some(spec.clone());
                 match spec {
                     Some(spec) => {
                         let asking = tokio::spawn(pods(asker.clone(), spec));
-                        _of_pods = Some(AbortOnDropHandle::new(asking));
+                        of_pods = Some(AbortOnDropHandle::new(asking));
                         continue;
                     }
                     None => Ok(missing(&asker.settings, name)),
@@ -111,6 +113,14 @@ pub(super) async fn run(asker: Asker, name: &str) {
         if asker.news.send(asker.answered(said)).await.is_err() {
             return;
         }
+    }
+}
+
+/// Returns when the task has ended. None should by itself: it has panicked.
+async fn ended(task: &mut Option<AbortOnDropHandle<()>>) {
+    match task {
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
     }
 }
 
@@ -196,5 +206,15 @@ mod tests {
         assert_eq!(path(&[]), format!("{of}weir.dev%2Fnobody%3Dtrue"));
         let two = path(&[("app", "a&limit=1"), ("x", "y")]);
         assert_eq!(two, format!("{of}app%3Da%26limit%3D1%2Cx%3Dy"));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_who_asks_for_pods_ends_who_asks_for_the_pool() {
+        let mut asking = None;
+        let waits = tokio::time::timeout(std::time::Duration::ZERO, ended(&mut asking)).await;
+        assert!(waits.is_err(), "there is none yet");
+        let task = tokio::spawn(async { panic!("as it should") });
+        asking = Some(AbortOnDropHandle::new(task));
+        ended(&mut asking).await;
     }
 }
