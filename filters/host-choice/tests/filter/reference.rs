@@ -79,7 +79,7 @@ const MEANINGS: [(&str, &str); 19] = [
     ),
     (
         "weir_inbound_requests",
-        "With `role: host`: requests at the application now, in all workers. Those in a worker's VM that dies stay counted, and count as work that is there, until this Envoy restarts",
+        "With `role: host`: requests at the application now, here in whole or answered, in all workers. Those in a worker's VM that dies stay counted, and count as work that is there, until this Envoy restarts",
     ),
 ];
 

@@ -104,7 +104,8 @@ impl Service {
             config::Service::PidFile(path) => pid_file::process(path, groups)?,
         };
         let group = groups.existing(&members)?;
-        let found = match remembered.filter(|found| found.members == members) {
+        let is_its = |found: &&Found| found.members == members && !group.is_unfilled(found);
+        let found = match remembered.filter(is_its) {
             Some(found) => found.clone(),
             None => group.found()?,
         };
