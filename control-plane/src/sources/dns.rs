@@ -80,27 +80,17 @@ async fn ask_for(
     names: &[Name],
     settings: &Dns,
 ) -> Result<Found, PollError> {
-    let mut asked = None;
+    let mut asked = Asked::Services(Vec::new());
     for name in names {
-        let (answer, is_none) = match settings.port {
-            Some(port) => {
-                let found = addresses(resolver, name).await?;
-                let is_none = found.is_empty();
-                (Asked::Addresses(found, port), is_none)
-            }
-            None => {
-                let found = services(resolver, name).await?;
-                let is_none = found.is_empty();
-                (Asked::Services(found), is_none)
-            }
+        asked = match settings.port {
+            Some(port) => Asked::Addresses(addresses(resolver, name).await?, port),
+            None => Asked::Services(services(resolver, name).await?),
         };
-        if !is_none {
-            return Ok(read(answer, settings));
+        if !asked.is_empty() {
+            break;
         }
-        asked = Some(answer);
     }
-    let nothing = || Asked::Services(Vec::new());
-    Ok(read(asked.unwrap_or_else(nothing), settings))
+    Ok(read(asked, settings))
 }
 
 /// What the written name may stand for, in the order in which it is looked for (`man 5 resolv.conf`: `search`, `ndots`). The

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What powercap has counted, zone by zone. Never summed: `package` contains `core` and `uncore`, and `psys` all.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -44,17 +45,9 @@ impl Zone {
             }
         }
         // The same counters by another way: intel-rapl-mmio:0 is the package of intel-rapl:0.
-        let by_msr = |name: &str| {
-            zones
-                .iter()
-                .any(|zone| !zone.is_mmio() && zone.name == name)
-        };
-        let twice: Vec<bool> = zones
-            .iter()
-            .map(|zone| zone.is_mmio() && by_msr(&zone.name))
-            .collect();
-        let mut twice = twice.into_iter();
-        zones.retain(|_| !twice.next().unwrap_or_default());
+        let by_msr = zones.iter().filter(|zone| !zone.is_mmio());
+        let by_msr: BTreeSet<String> = by_msr.map(|zone| zone.name.clone()).collect();
+        zones.retain(|zone| !(zone.is_mmio() && by_msr.contains(&zone.name)));
         (zones, refused)
     }
 

@@ -318,14 +318,24 @@ fn a_limit_is_an_administrators_where_nothing_cools_these_cores() {
     assert_eq!(kernel.read(0, "scaling_max_freq"), "1400000");
 }
 
+/// 2.4 GHz is written, and then 1.6 by another program.
+fn limited_by_another() -> (Kernel, Apply) {
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_400_000]), seconds(0.0));
+    kernel.write(0, "scaling_max_freq", "1600000");
+    (kernel, apply)
+}
+
+fn limits(kernel: &Kernel) -> [String; 2] {
+    ["scaling_min_freq", "scaling_max_freq"].map(|file| kernel.read(0, file))
+}
+
 #[test]
 fn a_limit_that_another_program_set_meanwhile_is_what_is_put_back() {
     for looked in [true, false] {
-        let kernel = Kernel::new(1);
-        kernel.clamp_only();
-        let mut apply = taken(&kernel);
-        apply.apply(&plan(&[2_400_000]), seconds(0.0));
-        kernel.write(0, "scaling_max_freq", "1600000");
+        let (kernel, mut apply) = limited_by_another();
         if looked {
             apply.look(seconds(1.0));
             // On disk before ours is there again: a governor that is killed now leaves that.
@@ -335,19 +345,14 @@ fn a_limit_that_another_program_set_meanwhile_is_what_is_put_back() {
             assert!(record.contains("1600000"), "{record}");
         }
         assert_eq!(apply.end(), 0);
-        let limits = ["scaling_min_freq", "scaling_max_freq"].map(|file| kernel.read(0, file));
-        assert_eq!(limits, ["1000000", "1600000"], "looked: {looked}");
+        assert_eq!(limits(&kernel), ["1000000", "1600000"], "looked: {looked}");
     }
 }
 
 #[test]
 fn a_limit_that_is_set_again_while_the_governor_rests_is_what_is_put_back() {
     for ends_resting in [true, false] {
-        let kernel = Kernel::new(1);
-        kernel.clamp_only();
-        let mut apply = taken(&kernel);
-        apply.apply(&plan(&[2_400_000]), seconds(0.0));
-        kernel.write(0, "scaling_max_freq", "1600000");
+        let (kernel, mut apply) = limited_by_another();
         apply.look(seconds(1.0));
         kernel.write(0, "scaling_max_freq", "1400000");
         if !ends_resting {
@@ -356,8 +361,7 @@ fn a_limit_that_is_set_again_while_the_governor_rests_is_what_is_put_back() {
             assert_eq!(kernel.read(0, "scaling_max_freq"), "2400000");
         }
         assert_eq!(apply.end(), 0);
-        let limits = ["scaling_min_freq", "scaling_max_freq"].map(|file| kernel.read(0, file));
-        assert_eq!(limits, ["1000000", "1400000"], "{ends_resting}");
+        assert_eq!(limits(&kernel), ["1000000", "1400000"], "{ends_resting}");
     }
 }
 

@@ -18,6 +18,16 @@ pub(super) enum Asked {
     Services(Vec<Service>),
 }
 
+impl Asked {
+    /// Whether the name has none.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Addresses(addresses, _) => addresses.is_empty(),
+            Self::Services(services) => services.is_empty(),
+        }
+    }
+}
+
 /// A service record, and the addresses of its target.
 #[derive(Clone, Debug)]
 pub(super) struct Service {

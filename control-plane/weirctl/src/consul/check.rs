@@ -383,34 +383,39 @@ fn reaches(sidecar: &Sidecar<'_>, name: &str, callers: &Callers, wanted: &Wanted
 
 /// Callers whose requests fail by Weir's clusters, as far as that can be read.
 pub(super) fn failing(all: &BTreeMap<String, Callers>, wanted: &Wanted) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (name, callers) in all {
-        let mut look = Look::at("callers", name);
+    broken(all, |look, callers| {
         for sidecar in callers.sidecars.iter().flatten().flatten().map(Sidecar::of) {
             for upstream in &wanted.hosts {
                 let reaches = reaches(&sidecar, upstream, callers, wanted);
                 for reach in reaches.iter().filter(|reach| reach.is_fatal()) {
-                    reaching(&mut look, sidecar.id, upstream, reach, wanted);
+                    reaching(look, sidecar.id, upstream, reach, wanted);
                 }
             }
         }
-        found.extend(look.or_fine(""));
-    }
-    found.retain(|finding| finding.verdict == Verdict::Broken);
-    found
+    })
 }
 
 /// What could not be read of callers, so that it is not known whether their requests fail.
 pub(super) fn unread(all: &BTreeMap<String, Callers>) -> Vec<Finding> {
+    broken(all, |look, callers| {
+        for read in &callers.sidecars {
+            known(look, read);
+        }
+        for read in callers.chains.values() {
+            known(look, read);
+        }
+    })
+}
+
+/// What is broken, by a look at each of the callers.
+fn broken(
+    all: &BTreeMap<String, Callers>,
+    looks: impl Fn(&mut Look<'_>, &Callers),
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, callers) in all {
         let mut look = Look::at("callers", name);
-        for read in &callers.sidecars {
-            known(&mut look, read);
-        }
-        for read in callers.chains.values() {
-            known(&mut look, read);
-        }
+        looks(&mut look, callers);
         found.extend(look.or_fine(""));
     }
     found.retain(|finding| finding.verdict == Verdict::Broken);
