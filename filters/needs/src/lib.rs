@@ -9,7 +9,7 @@
 //! The test harness has no word for a test that finds out while it runs that it cannot test anything: it counts as
 //! passed there. The record is what tells them apart.
 
-mod port;
+mod ports;
 
 use std::env;
 use std::error::Error;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process;
 use std::thread;
 
-pub use port::free_port;
+pub use ports::{Ports, free_port};
 
 /// The variable that names the file of the record. `cargo xtask test` sets it.
 pub const RECORD: &str = "WEIR_SKIPPED";

@@ -16,7 +16,7 @@ use weir_stage::processes::Processes;
 
 use crate::DATACENTER;
 use crate::network::Place;
-use crate::ports::Ports;
+use weir_needs::Ports;
 
 /// The agent's name among the processes: all services are registered with it.
 pub(crate) const AGENT: &str = "consul";

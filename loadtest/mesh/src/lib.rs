@@ -20,7 +20,6 @@ mod host;
 mod mesh;
 mod network;
 mod plan;
-mod ports;
 mod programs;
 pub mod prometheus;
 mod sidecar;
@@ -35,10 +34,10 @@ pub use crate::host::Host;
 pub use crate::mesh::{Certificates, Far, Mesh};
 pub use crate::network::{possible as namespaces_possible, redirection_possible};
 pub use crate::plan::{Plan, Work};
-pub use crate::ports::Ports;
 pub use crate::programs::Programs;
 pub use crate::supervisor::supervise;
 pub use crate::surroundings::small_disks_possible;
+pub use weir_needs::Ports;
 
 /// Consul's name of the hosts' service, and weir-control's of their cluster.
 pub const HOSTS: &str = "rules";

@@ -29,11 +29,11 @@ use crate::description::Description;
 use crate::host::Host;
 use crate::network::{Network, Place};
 use crate::plan::Plan;
-use crate::ports::Ports;
 use crate::programs::Programs;
 use crate::sidecar::{self, Sidecars};
 use crate::surroundings::Surroundings;
 use crate::{CALLERS, CONTROL, HOSTS, network, prometheus};
+use weir_needs::Ports;
 
 pub use self::federation::Far;
 pub use self::static_control::Certificates;

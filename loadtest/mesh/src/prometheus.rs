@@ -15,7 +15,7 @@ use weir_stage::processes::Processes;
 use crate::consul::Consul;
 use crate::control::Control;
 use crate::description::Description;
-use crate::ports::Ports;
+use weir_needs::Ports;
 
 /// Its name among the processes.
 pub(crate) const NAME: &str = "prometheus";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A weir-governor for each node of the plan, all with the same plan.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ impl Governors {
     /// One refuses its configuration, or does not say that it is ready.
     pub fn start(way: Way, place: &Place<'_>) -> Result<Self> {
         let mut ports = Ports::of_this_process();
-        let addresses: Result<Vec<_>> = NODES.iter().map(|_| ports.loopback()).collect();
+        let addresses: io::Result<Vec<_>> = NODES.iter().map(|_| ports.loopback()).collect();
         let addresses = addresses?;
         let start = |node: &&str| -> Result<Jobs> {
             let folder = place.folder.join(node);

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports that are known before their process starts, because others are told first.
+//! Ports that are known before their process starts, because others are told first, or because it comes back to it.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-use anyhow::{Result, bail};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 /// Below those that the system gives to callers by default (32768 on Linux).
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 22_000;
 
+/// A port that nobody else gets until this process ends, also while nobody listens there ([`Ports::take`]).
+#[must_use]
+pub fn free_port() -> u16 {
+    static OURS: LazyLock<Mutex<Ports>> = LazyLock::new(|| Mutex::new(Ports::of_this_process()));
+    let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+    ours.take().expect("no port is free")
+}
+
 /// Gives each port once, and holds it until it is dropped: nobody takes one before its process starts or while that is
-/// dead, be it another mesh or a caller whose port the system chooses.
+/// dead, be it another test, a mesh or a caller whose port the system chooses.
 #[derive(Debug)]
 pub struct Ports {
     last: u16,
@@ -20,7 +29,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Meshes of several processes begin far from each other.
+    /// Those of several processes begin far from each other.
     #[must_use]
     pub fn of_this_process() -> Self {
         Self {
@@ -33,7 +42,7 @@ impl Ports {
     ///
     /// # Errors
     /// All are taken.
-    pub fn take(&mut self) -> Result<u16> {
+    pub fn take(&mut self) -> io::Result<u16> {
         for _ in 0..COUNT {
             self.last = (self.last + 1) % COUNT;
             let port = FIRST + self.last;
@@ -42,14 +51,15 @@ impl Ports {
                 return Ok(port);
             }
         }
-        bail!("no port from {FIRST} on is free");
+        let all = format!("no port from {FIRST} on is free");
+        Err(io::Error::new(io::ErrorKind::AddrInUse, all))
     }
 
     /// The same, on loopback.
     ///
     /// # Errors
     /// All are taken.
-    pub fn loopback(&mut self) -> Result<SocketAddr> {
+    pub fn loopback(&mut self) -> io::Result<SocketAddr> {
         Ok((Ipv4Addr::LOCALHOST, self.take()?).into())
     }
 }
@@ -81,13 +91,12 @@ mod tests {
 
     #[test]
     fn a_port_is_kept_for_its_process_while_that_is_dead() {
-        let mut ports = Ports::of_this_process();
-        let port = ports.take().unwrap();
+        let port = free_port();
         for _ in 0..2 {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
             drop(listener);
             let others = Ports::of_this_process().take().unwrap();
-            assert_ne!(others, port, "another mesh has it");
+            assert!(others != port && free_port() != port, "another has it");
             assert!(hold(port).is_err(), "a caller can have it");
         }
     }
