@@ -52,6 +52,8 @@ struct Message {
 #[derive(Deserialize)]
 struct Target {
     name: String,
+    #[serde(default)]
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -93,8 +95,13 @@ fn list(messages: &str, packages: &Packages) -> Result<Vec<Binary>> {
             .map(Path::to_owned)
             .context("a manifest without a folder")?;
         let package = packages.of(&message.manifest_path)?;
+        // A program and a library of one package may have one name.
+        let kind = match target.kind.iter().any(|kind| kind == "bin") {
+            true => "bin ",
+            false => "",
+        };
         binaries.push(Binary {
-            name: format!("{} {}", package.name, target.name),
+            name: format!("{} {kind}{}", package.name, target.name),
             program,
             folder,
             alone: package.alone.contains(&target.name),
@@ -119,6 +126,7 @@ mod tests {
             not a message
 {"reason": "compiler-artifact", "manifest_path": "/x/Cargo.toml", "target": {"name": "x"}, "profile": {"test": false}, "executable": "/t/x"}
 {"reason": "compiler-artifact", "manifest_path": "/x/Cargo.toml", "target": {"name": "x"}, "profile": {"test": true}, "executable": "/t/x-1"}
+{"reason": "compiler-artifact", "manifest_path": "/x/Cargo.toml", "target": {"name": "x", "kind": ["bin"]}, "profile": {"test": true}, "executable": "/t/x-2"}
 {"reason": "compiler-artifact", "manifest_path": "/x/Cargo.toml", "target": {"name": "cores"}, "profile": {"test": true}, "executable": "/t/cores-1"}
 {"reason": "build-script-executed"}
 {"reason": "build-finished", "success": true}
@@ -128,7 +136,12 @@ mod tests {
             .iter()
             .map(|binary| (binary.name.as_str(), binary.alone))
             .collect();
-        assert_eq!(listed, [("weir-x x", false), ("weir-x cores", true)]);
+        let expected = [
+            ("weir-x x", false),
+            ("weir-x bin x", false),
+            ("weir-x cores", true),
+        ];
+        assert_eq!(listed, expected);
         assert_eq!(binaries[0].folder, Path::new("/x"));
     }
 }
