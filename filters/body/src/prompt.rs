@@ -10,16 +10,16 @@
 //!                 its brackets; its names, unescaped, each with 0xfe behind it; no white space, colon or comma
 //!  chain(0) = 0         chain(n) = XXH64(the text's n-th full block; seed chain(n - 1))
 //!  rest(member) = XXH64(the text behind its last full block; seed chain(last))
-//!  seed = 0; for each member that has a text, in the order below, `model` first:
-//!      name(n) = XXH64(chain(n); seed), as 16 hexadecimal digits, of all members but `model`, where the block ends a key
+//!  seed = 0; for each member that has a text, in the order below, those that keep prompts apart first:
+//!      name(n) = XXH64(chain(n); seed), as 16 hexadecimal digits, of all members but those, where the block ends a key
 //!      seed = XXH64(rest(member); seed)
 //! ```
 //! A hash that is hashed again is 8 bytes, little endian. A member that comes twice has both texts. Of the blocks of
-//! all members but `model`, counted from 1, those have a name that end a key ([`ends_key`]): 1 to 32, 34, 36 … 48, 52 … 272, so that 64 names
+//! all members but those, counted from 1, those have a name that end a key ([`ends_key`]): 1 to 32, 34, 36 … 48, 52 … 272, so that 64 names
 //! stand for 272 blocks. Of one member no more are read. For example, with blocks of 4 bytes,
 //! `{"model":"m","prompt":"abcdefgh"}` has the names in the test `names_are_those_of_the_example`.
 //!
-//! So a name stands for the model, all members before its own, and its own up to the block's end. What a language
+//! So a name stands for the model (`model`, `lora_path`, `cache_salt`, `extra_key`), all members before its own, and its own up to the block's end. What a language
 //! model keeps of prompts is like that (vLLM, *Automatic prefix caching*): blocks of tokens, each of use only behind
 //! all before it. A block here is of bytes, as the filter has no tokenizer. An adapter is named by `model`.
 //!
@@ -31,9 +31,16 @@ use weir_policy::{MAX_KEYS, ends_key};
 use crate::chain::{Chain, NAME_END, VALUE_END, name};
 use crate::json::{Container, Piece};
 
-/// Members of the body that make up the prompt, in its order; before them its model.
-const MEMBERS: [&[u8]; 7] = [
+/// The first so many of [`MEMBERS`] are no text of the prompt, but say with whom an engine shares what it keeps of it:
+/// the model, and an adapter, a salt (vLLM, SGLang: `cache_salt`) and a key (SGLang: `lora_path`, `extra_key`).
+const APART: usize = 4;
+
+/// Members of the body that make up the prompt, in its order; before them what keeps prompts apart.
+const MEMBERS: [&[u8]; 10] = [
     b"model",
+    b"lora_path",
+    b"cache_salt",
+    b"extra_key",
     b"tools",
     b"system",
     b"instructions",
@@ -120,8 +127,8 @@ impl Prompt {
         let all = texts.flat_map(move |(place, text)| {
             let of_member = seed;
             seed = text.chain.seed(seed);
-            // The model is part of every name, and none itself.
-            let blocks = text.blocks.iter().filter(move |_| place > 0);
+            // What keeps prompts apart is part of every name, and none itself.
+            let blocks = text.blocks.iter().filter(move |_| place >= APART);
             blocks.map(move |block| (*block, of_member))
         });
         let ends = (1..).zip(all).filter(|(number, _)| ends_key(*number));

@@ -56,6 +56,9 @@ fn a_name_stands_for_the_model_and_for_all_that_the_engine_puts_before() {
     );
     for other in [
         json!({"model": "adapter", "messages": talk}),
+        json!({"model": "m", "messages": talk, "lora_path": "adapter"}),
+        json!({"model": "m", "messages": talk, "cache_salt": "ours"}),
+        json!({"model": "m", "messages": talk, "extra_key": "ours"}),
         json!({"model": "m", "messages": talk, "system": "Be brief."}),
         json!({"model": "m", "messages": talk, "tools": [{"name": "clock"}]}),
     ] {
@@ -83,7 +86,7 @@ fn every_form_of_a_prompt_has_blocks_and_other_documents_have_none() {
         assert!(!of(&body).is_empty(), "{body}");
     }
     for body in [
-        json!({"model": long, "suffix": long, "prompts": long, "promp": long}),
+        json!({"model": long, "cache_salt": long, "suffix": long, "prompts": long, "promp": long}),
         json!({"metadata": {"prompt": long}}),
         json!([{"prompt": long}]),
         json!("prompt"),
@@ -216,7 +219,9 @@ fn document() -> impl Strategy<Value = String> {
         1 => "[-+0-9.eE]{1,5}",
     ];
     let name = prop_oneof![
-        3 => prop::sample::select(vec!["model", "messages", "prompt", "system", "tools", "input"]),
+        3 => prop::sample::select(vec![
+            "model", "messages", "prompt", "system", "tools", "input", "cache_salt", "lora_path", "extra_key",
+        ]),
         1 => Just("pro\\u006dpt"),
         1 => Just("other"),
     ];

@@ -8,8 +8,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh64::xxh64;
 
-const MEMBERS: [&str; 7] = [
-    "model",
+const APART: [&str; 4] = ["model", "lora_path", "cache_salt", "extra_key"];
+const MEMBERS: [&str; 6] = [
     "tools",
     "system",
     "instructions",
@@ -119,7 +119,8 @@ pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
         return Some(Vec::new());
     };
     let (mut names, mut seed, mut number) = (Vec::new(), 0, 0);
-    for member in MEMBERS {
+    for member in APART.into_iter().chain(MEMBERS) {
+        let is_named = MEMBERS.contains(&member);
         let mut whole = Vec::new();
         for (_, value) in members.iter().filter(|(name, _)| name == member) {
             text(value, &mut whole).ok()?;
@@ -131,10 +132,10 @@ pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
         let (mut chain, rest) = (0, blocks.remainder());
         for block in blocks {
             chain = xxh64(block, chain);
-            if member != "model" {
+            if is_named {
                 number += 1;
             }
-            if member != "model" && ends_key(number) {
+            if is_named && ends_key(number) {
                 names.push(format!("{:016x}", xxh64(&chain.to_le_bytes(), seed)));
             }
         }
