@@ -235,3 +235,33 @@ fn nothing_is_kept_of_requests_that_are_over() {
     proxy.worker.tick(50);
     assert_eq!(known(&proxy), Some(0));
 }
+
+#[test]
+fn however_many_hosts_are_named_two_may_give_the_request_back() {
+    let mut proxy = Proxy::new();
+    let addresses = (0..6u32).map(|number| format!("10.0.1.{number}:80"));
+    let rows = addresses.zip(0..).map(|(address, more)| v1::Host {
+        capacity_millicores: 4_000,
+        ..busy(&address, 4 * more, 0)
+    });
+    let mut many = table(2, rows.collect());
+    let policy = many.policy.as_mut().unwrap();
+    policy.selection = v1::Selection::Estimate.into();
+    policy.ranked_hosts = Some(6);
+    proxy.worker.push(&many);
+    proxy.worker.tick(1_100);
+    let request = FakeRequest::new(&[]);
+    let _exchange = proxy.ask(&request);
+    assert_eq!(request.destination().unwrap().split(',').count(), 6);
+    for attempt in 1..=4 {
+        let mut looked_at = proxy.attempt(&request);
+        assert_eq!(bound(&request).is_some(), attempt <= 2, "attempt {attempt}");
+        if attempt <= 2 {
+            proxy.worker.host.pass(Duration::from_millis(1));
+            let named = request.destination().unwrap();
+            let host = named.split(',').nth(attempt - 1).unwrap();
+            request.answer(host, GIVEN_BACK);
+            looked_at.on_response(&request);
+        }
+    }
+}

@@ -12,6 +12,9 @@ use crate::in_flight::RouteRequest;
 use crate::record::Ending;
 use crate::tries::{Bounce, Tries};
 
+/// So many hosts may give a request back, however many are named: routes retry four times, and two attempts may fail.
+const MOST_BOUNCES: usize = 2;
+
 /// For how long nothing is offered after a route did not retry what a host had given back.
 const PAUSE: Duration = Duration::from_secs(60);
 /// What a host answers that gives a request back.
@@ -54,7 +57,7 @@ impl<H: Host> Vm<H> {
         let mut hosts_and_bounds = ids
             .map(|id| Some((id?, None)))
             .collect::<Option<Vec<(HostId, Option<Duration>)>>>()?;
-        let mut places = hosts_and_bounds.iter_mut();
+        let mut places = hosts_and_bounds.iter_mut().take(MOST_BOUNCES);
         cluster.may_wait(hosts, &route.request, now, |bound| {
             if let Some((_, place)) = places.next() {
                 *place = Some(bound);
