@@ -225,7 +225,7 @@ impl Written {
             debug: self.debug,
             tick: duration("tick", &self.tick, 10, 1_000)?,
             lease: duration("lease", &self.lease, 500, 60_000)?,
-            report_interval: duration("report_interval", &self.report_interval, 100, 60_000)?,
+            report_interval: duration("report_interval", &self.report_interval, 100, 1_000)?,
             // A VM has 4 GiB for everything.
             cache_limit: size(
                 "cache_limit",
