@@ -107,6 +107,19 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     let clusters = clusters(&written, &root, reader)?;
     let (publish, table_bytes_per_second, cache_bytes_per_second) =
         publish(&written.publish, &root.section("publish"))?;
+    for (name, cluster) in &clusters {
+        let stale_after = cluster.policy.stale_after;
+        if publish * 3 > stale_after {
+            let reason = format!(
+                "{publish:?} is more than a third of clusters.{name}.policy.stale_after, which is {stale_after:?}: sidecars \
+                 would take its tables for old"
+            );
+            let interval = &written.publish.interval;
+            return Err(root
+                .section("publish")
+                .refuse(interval, "interval", &reason));
+        }
+    }
     let config = Config {
         xds,
         admin,

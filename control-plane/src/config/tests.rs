@@ -633,6 +633,25 @@ fn a_change_of_a_listener_needs_a_restart() {
         "c.yaml: xds: restart needed: listeners do not change while weir-control runs; nothing of this file is applied"
     );
     assert!(crate::sources::file::restart_needed(file, &old, &old).is_none());
+    for (text, field) in [
+        ("reports: { max_proxies: 7 }", "reports.max_proxies"),
+        (
+            "reports: { max_waiting_bytes: 32MiB }",
+            "reports.max_waiting_bytes",
+        ),
+        ("discovery: { max_bytes: 32MiB }", "discovery"),
+        ("receipts: { file: /r }", "receipts"),
+    ] {
+        let text =
+            format!("{text}\nclusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n");
+        let new = said(&text, "").unwrap();
+        let error = crate::sources::file::restart_needed(file, &old, &new).unwrap();
+        let begin = format!("c.yaml: {field}: restart needed: ");
+        assert!(error.to_string().starts_with(&begin), "{error}");
+    }
+    let live = "reports: { max_rows: 1000, max_vms: 3 }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
+    let live = said(live, "").unwrap();
+    assert!(crate::sources::file::restart_needed(file, &old, &live).is_none());
 }
 
 fn of_consul(config: &Config) -> Arc<Consul> {

@@ -184,7 +184,7 @@ section! {
 section! {
     /// How often tables are built.
     Publish {
-        /// Changes within it go out as one table
+        /// Changes within it go out as one table. At most a third of each cluster's `stale_after`
         interval: Option<Text>,
         /// Tables of a cluster that a sidecar gets for newer figures alone. A table rests after each push for as long
         /// as this asks, at most 1 s; other changes go out at once

@@ -89,7 +89,7 @@ pub fn look(path: &Path, mut known: Files) -> (Files, Option<Result<Arc<Config>,
     }
 }
 
-/// What cannot be changed while ports are bound.
+/// What is fixed when ports are bound.
 pub fn restart_needed(file: &Path, running: &Config, new: &Config) -> Option<Error> {
     // Renewed certificates and tokens are taken up as they come; what is open goes on.
     let secured = |config: &Config| config.xds.tls.is_some();
@@ -106,13 +106,23 @@ pub fn restart_needed(file: &Path, running: &Config, new: &Config) -> Option<Err
         "replicas"
     } else if namespaces(running) != namespaces(new) {
         "policies"
+    } else if running.reports.max_proxies != new.reports.max_proxies {
+        "reports.max_proxies"
+    } else if running.reports.max_waiting_bytes != new.reports.max_waiting_bytes {
+        "reports.max_waiting_bytes"
+    } else if running.discovery != new.discovery {
+        "discovery"
+    } else if running.receipts != new.receipts {
+        "receipts"
     } else {
         return None;
     };
     let what = match field {
         "replicas" => "how replicas find each other does",
         "policies" => "the namespaces of WeirPolicies do",
-        _ => "listeners do",
+        "receipts" => "the files of receipts do",
+        "xds" | "admin.listen" => "listeners do",
+        _ => "limits of streams do",
     };
     let reason = format!(
         "restart needed: {what} not change while weir-control runs; nothing of this file is applied"
