@@ -58,6 +58,8 @@ pub struct Cluster {
     rests_until: Duration,
     /// When it was built.
     pub built: Option<Duration>,
+    /// See [`Cluster::ask_caches`].
+    pub caches_asked: bool,
     /// [`Cluster::panics`], as it was last told.
     pub panicked: bool,
     ids: HashMap<HostId, String>,
@@ -109,6 +111,7 @@ impl Cluster {
             stepped: Duration::ZERO,
             level: ClusterLevel::default(),
             began: Duration::ZERO,
+            caches_asked: false,
             inherited: None,
             resumption: None,
             inherited_levels: BTreeMap::new(),
@@ -317,8 +320,13 @@ impl Cluster {
         self.ids.contains_key(&host)
     }
 
-    /// Whether every host was asked for its cache contents once, or has had the time to be.
-    pub fn caches_asked(&self, now: Duration) -> bool {
+    /// Looks whether every host was asked for its cache contents once, or has had the time to be. Until then nothing
+    /// is said of its caches, so that a proxy which resumes after a restart keeps what it knows.
+    pub fn ask_caches(&mut self, now: Duration) {
+        self.caches_asked = self.caches_asked || self.are_caches_asked(now);
+    }
+
+    fn are_caches_asked(&self, now: Duration) -> bool {
         let source = self.config.contents_source();
         let asked = |host: &Host| source.is_none_or(|source| host.polls.contains_key(&source));
         // Sidecars have the plan of before: where they send keys by it is learned first.

@@ -46,9 +46,6 @@ pub struct State {
     /// As last given to Envoys in standalone mode.
     endpoints: Vec<ClusterHosts>,
     configured: bool,
-    /// Whether every cache has been asked once. Until then nothing is said of caches, so that a proxy which
-    /// resumes after a restart keeps what it knows.
-    caches_asked: bool,
     replica: Replica,
     budget: Budget,
     /// The limit where the settings have none.
@@ -74,7 +71,6 @@ impl State {
             snapshot: Snapshot::default(),
             endpoints: Vec::new(),
             configured: true,
-            caches_asked: false,
             replica: Replica::default(),
             budget: Budget::default(),
             allowance: None,

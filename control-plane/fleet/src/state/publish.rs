@@ -32,10 +32,9 @@ impl State {
     }
 
     fn publish_own(&mut self, now: Duration, unix_ms: u64) -> Option<Arc<Snapshot>> {
-        self.caches_asked |= self
-            .clusters
-            .values()
-            .all(|cluster| cluster.caches_asked(now));
+        for cluster in self.clusters.values_mut() {
+            cluster.ask_caches(now);
+        }
         let mut clusters = self.clusters.iter();
         let is_due = clusters
             .any(|(name, known)| self.is_due(known, now) || self.has_old_table(name, known, now));
@@ -43,7 +42,9 @@ impl State {
             return None;
         }
         let mut tables = take(&mut self.snapshot, HOST_TABLE_TYPE);
-        let shards_known = self.caches_asked || self.snapshot.of_type(CACHE_SHARD_TYPE).is_some();
+        let mut all = self.clusters.values();
+        let shards_known = all.any(|cluster| cluster.caches_asked)
+            || self.snapshot.of_type(CACHE_SHARD_TYPE).is_some();
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
@@ -66,11 +67,13 @@ impl State {
                     tables.remove(name);
                 }
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
+            }
+            if missing || cluster.resumes() || !cluster.caches_asked {
                 for name in shard_names(name, cluster) {
                     shards.entry(name).or_insert_with(Resource::unknown);
                 }
             }
-            if self.caches_asked && !missing {
+            if cluster.caches_asked && !missing {
                 self.build_shards(name, cluster, now, &mut shards);
             }
             if cluster.is_due(now) {
@@ -94,7 +97,7 @@ impl State {
     }
 
     fn is_due(&self, cluster: &Cluster, now: Duration) -> bool {
-        let shards_due = self.caches_asked && cluster.holdings.is_changed(now);
+        let shards_due = cluster.caches_asked && cluster.holdings.is_changed(now);
         cluster.is_due(now) || shards_due && !cluster.is_unknown(now)
     }
 

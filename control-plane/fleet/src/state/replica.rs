@@ -147,7 +147,7 @@ impl State {
     fn begin(&mut self, now: Duration) {
         self.ledger = Ledger::default();
         self.budget.begin();
-        (self.configured, self.caches_asked) = (true, false);
+        self.configured = true;
         self.endpoints = Vec::new();
         let table = |snapshot: &Snapshot, name: &str| {
             let table = snapshot.get(HOST_TABLE_TYPE, name)?;
