@@ -16,7 +16,7 @@ use weir_fleet::ledger::{Folded, Ledger, OUTCOMES, Refused};
 use weir_fleet::planner;
 use weir_fleet::role::Role;
 use weir_fleet::{Event, State};
-use weir_policy::{HostState, Overload};
+use weir_policy::{HostState, Overload, Rank};
 
 use crate::certificate::Validity;
 use crate::gate::Denials;
@@ -43,7 +43,7 @@ labels! {
     ClusterState { cluster: String, state: &'static str }
     OfCluster { cluster: String }
     OfHost { cluster: String, host: String }
-    Requests { cluster: String, class: u8, outcome: &'static str }
+    Requests { cluster: String, class: u8 }
     Answers { cluster: String, class: &'static str }
     Reason { reason: &'static str }
     Moves { cluster: String, reason: &'static str }
@@ -81,7 +81,7 @@ pub struct Metrics {
     unknown_series: Family<OfCluster, Gauge>,
     level: Family<OfHost, Gauge>,
     requests: Family<Requests, Counter>,
-    shed: Family<OfCluster, Counter>,
+    shed: Family<Requests, Counter>,
     held: Family<OfCluster, Counter>,
     answers: Family<Answers, Counter>,
     durations: Durations,
@@ -221,12 +221,12 @@ impl Metrics {
         );
         r.register(
             "requests",
-            "Requests that proxies report, by class and outcome",
+            "Requests that asked a proxy for a host, by class",
             self.requests.clone(),
         );
         r.register(
             "shed",
-            "Requests that proxies answered 429",
+            "Those of them that their proxy answered 429",
             self.shed.clone(),
         );
         r.register(
@@ -591,25 +591,22 @@ impl Metrics {
             counters.get_or_create(&Reason { reason }).inc_by(count);
         }
         for (cluster, news) in &report.news {
-            let count = |class, outcome, count| {
-                let labels = Requests {
-                    cluster: cluster.clone(),
-                    class,
-                    outcome,
-                };
-                self.requests.get_or_create(&labels).inc_by(count);
+            let of_class = |rank: &Rank| Requests {
+                cluster: cluster.clone(),
+                class: rank.class(),
             };
-            news.offered
-                .iter()
-                .for_each(|(rank, n)| count(rank.class(), "offered", *n));
-            news.admitted
-                .values()
-                .flatten()
-                .for_each(|(rank, n)| count(rank.class(), "admitted", *n));
+            for (rank, n) in &news.offered {
+                let labels = of_class(rank);
+                self.requests.get_or_create(&labels).inc_by(*n);
+                // A class of which nothing is shed says so.
+                drop(self.shed.get_or_create(&labels));
+            }
+            for (rank, n) in &news.shed {
+                self.shed.get_or_create(&of_class(rank)).inc_by(*n);
+            }
             let of_cluster = OfCluster {
                 cluster: cluster.clone(),
             };
-            self.shed.get_or_create(&of_cluster).inc_by(news.shed);
             self.held.get_or_create(&of_cluster).inc_by(news.held);
             for (class, n) in OUTCOMES.into_iter().zip(news.outcomes) {
                 self.answers

@@ -97,7 +97,7 @@ pub struct News {
     /// Microseconds that hosts are expected to read for what was sent to them, by address.
     pub reading_us: BTreeMap<String, u64>,
     /// Requests answered 429.
-    pub shed: u64,
+    pub shed: BTreeMap<Rank, u64>,
     /// Requests that waited for a host.
     pub held: u64,
     /// Answers, as [`OUTCOMES`] names them.
@@ -447,7 +447,7 @@ fn requests<'a>(news: impl Iterator<Item = &'a News>) -> u64 {
             &mut news.offered.values(),
             &mut admitted.into_iter(),
             &mut news.unconnected.values(),
-            &mut std::iter::once(&news.shed),
+            &mut news.shed.values(),
             &mut std::iter::once(&news.held),
             &mut news.outcomes.iter(),
         ];
@@ -461,7 +461,8 @@ fn requests<'a>(news: impl Iterator<Item = &'a News>) -> u64 {
 impl News {
     /// Counts what is more important than `class` at it.
     pub fn cap(&mut self, class: u8) {
-        let counts = std::iter::once(&mut self.offered).chain(self.admitted.values_mut());
+        let counts = [&mut self.offered, &mut self.shed];
+        let counts = counts.into_iter().chain(self.admitted.values_mut());
         counts.for_each(|counts| cap(counts, class));
     }
 
@@ -473,12 +474,12 @@ impl News {
             }
         }
         add(&mut self.offered, other.offered);
+        add(&mut self.shed, other.shed);
         for (address, counts) in other.admitted {
             add(self.admitted.entry(address).or_default(), counts);
         }
         add(&mut self.unconnected, other.unconnected);
         add(&mut self.reading_us, other.reading_us);
-        raise(&mut self.shed, other.shed);
         raise(&mut self.held, other.held);
         self.shares.add(other.shares);
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {

@@ -72,7 +72,6 @@ const STATES: [char; 4] = ['-', 'u', 'd', 'x'];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     offered: u64,
-    admitted: u64,
     shed: u64,
 }
 
@@ -104,7 +103,6 @@ struct HostPage<'a> {
 struct ClusterPage<'a> {
     cluster: &'a str,
     offered: Vec<u64>,
-    admitted: Vec<u64>,
     shed: Vec<u64>,
 }
 
@@ -160,8 +158,7 @@ impl Past {
     fn count(&mut self, cluster: &str, traffic: &Traffic) {
         let total = Counts {
             offered: traffic.offered.values().sum(),
-            admitted: traffic.admitted.values().sum(),
-            shed: traffic.shed,
+            shed: traffic.shed.values().sum(),
         };
         let begin = || (total, Column::default());
         let (before, column) = self
@@ -170,7 +167,6 @@ impl Past {
             .or_insert_with(begin);
         let since = Counts {
             offered: total.offered.saturating_sub(before.offered),
-            admitted: total.admitted.saturating_sub(before.admitted),
             shed: total.shed.saturating_sub(before.shed),
         };
         *before = total;
@@ -207,7 +203,6 @@ impl Past {
             ClusterPage {
                 cluster,
                 offered: of(|counts| counts.offered).collect(),
-                admitted: of(|counts| counts.admitted).collect(),
                 shed: of(|counts| counts.shed).collect(),
             }
         });

@@ -81,6 +81,7 @@ impl Metrics {
         fill(hosts);
         fill(level);
         fill(requests);
+        fill(shed);
         fill(answers);
         fill(&durations.family());
         fill(dropped);
@@ -123,7 +124,7 @@ impl Metrics {
         ] {
             fill(gauge);
         }
-        for counter in [shed, held, contents_drops, plan_evictions] {
+        for counter in [held, contents_drops, plan_evictions] {
             fill(counter);
         }
     }

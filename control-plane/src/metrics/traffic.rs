@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use serde::Serialize;
 use weir_fleet::ledger::OUTCOMES;
 use weir_policy::CLASSES;
@@ -14,10 +16,8 @@ use super::{Answers, Metrics, OfCluster, Requests};
 pub(crate) struct Traffic {
     /// Requests that asked for a host, by class.
     pub(crate) offered: BTreeMap<u8, u64>,
-    /// Requests that got one, by class.
-    pub(crate) admitted: BTreeMap<u8, u64>,
-    /// Requests answered 429.
-    pub(crate) shed: u64,
+    /// Requests answered 429, by class.
+    pub(crate) shed: BTreeMap<u8, u64>,
     /// Requests that waited for a host.
     pub(crate) held: u64,
     /// Answers, as [`OUTCOMES`] names them.
@@ -29,34 +29,25 @@ impl Metrics {
     pub(super) fn forget_traffic(&self, of_cluster: &OfCluster) {
         let cluster = || of_cluster.cluster.clone();
         for class in (0..CLASSES).filter_map(|class| u8::try_from(class).ok()) {
-            for outcome in ["offered", "admitted"] {
-                let cluster = cluster();
-                self.requests.remove(&Requests {
-                    cluster,
-                    class,
-                    outcome,
-                });
-            }
+            let cluster = cluster();
+            let labels = Requests { cluster, class };
+            self.requests.remove(&labels);
+            self.shed.remove(&labels);
         }
         for class in OUTCOMES {
             let cluster = cluster();
             self.answers.remove(&Answers { cluster, class });
         }
-        self.shed.remove(of_cluster);
         self.held.remove(of_cluster);
     }
 
     /// Of a cluster of this name.
     pub(crate) fn traffic(&self, cluster: &str) -> Traffic {
-        let by_class = |outcome| {
+        let by_class = |family: &Family<Requests, Counter>| {
             let classes = (0..CLASSES).filter_map(|class| u8::try_from(class).ok());
             let counts = classes.filter_map(|class| {
                 let cluster = cluster.to_owned();
-                let counter = self.requests.get(&Requests {
-                    cluster,
-                    class,
-                    outcome,
-                })?;
+                let counter = family.get(&Requests { cluster, class })?;
                 Some((class, counter.get()))
             });
             counts.collect()
@@ -70,12 +61,8 @@ impl Metrics {
             Some((class, counter.get()))
         });
         Traffic {
-            offered: by_class("offered"),
-            admitted: by_class("admitted"),
-            shed: self
-                .shed
-                .get(&of_cluster)
-                .map_or(0, |counter| counter.get()),
+            offered: by_class(&self.requests),
+            shed: by_class(&self.shed),
             held: self
                 .held
                 .get(&of_cluster)

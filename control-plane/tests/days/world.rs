@@ -419,7 +419,9 @@ impl World {
                 .iter_mut()
                 .flat_map(|record| &mut record.clusters);
             for record in records {
-                record.shed = u64::MAX;
+                for shed in &mut record.shed {
+                    shed.count = u64::MAX;
+                }
                 for offered in &mut record.offered {
                     offered.count = u64::MAX / 4;
                 }

@@ -122,7 +122,7 @@ impl World {
 
     fn counted(&self, cluster: &str, class: u8) -> f64 {
         self.metric(&format!(
-            "weir_control_requests_total{{cluster=\"{cluster}\",class=\"{class}\",outcome=\"offered\"}}"
+            "weir_control_requests_total{{cluster=\"{cluster}\",class=\"{class}\"}}"
         ))
     }
 }

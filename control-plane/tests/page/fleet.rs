@@ -90,7 +90,7 @@ pub(crate) async fn report(xds: SocketAddr, host: &str, offered: u64, admitted: 
         clusters: vec![ClusterRecord {
             cluster: "rules".to_owned(),
             offered: counts(offered),
-            shed: offered - admitted,
+            shed: counts(offered - admitted),
             hosts: vec![HostRecord {
                 address: host.to_owned(),
                 admitted: counts(admitted),

@@ -90,7 +90,10 @@ fn cluster(name: &str, hosts: Vec<HostRecord>) -> ClusterRecord {
             rank: 7,
             count: u64::MAX,
         }],
-        shed: u64::MAX,
+        shed: vec![RankCount {
+            rank: 7,
+            count: u64::MAX,
+        }],
         held: u64::MAX,
         assignments: vec![Assignment {
             key: 1,

@@ -383,7 +383,7 @@ pub(crate) fn dispose<H: Host>(
         },
         Outcome::Fallback | Outcome::Hold { .. } => (Flow::Fallback, None),
         Outcome::Shed { retry_after } => {
-            vm.shed(&route.table);
+            vm.shed(&route.table, route.request.rank);
             if route.asks_credits {
                 vm.is_refused(&route.table, now);
             }

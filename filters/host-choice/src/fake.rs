@@ -10,7 +10,7 @@ mod worker;
 pub(crate) use request::FakeRequest;
 pub(crate) use shared_data::SharedData;
 pub(crate) use tables::{hedging, holding};
-pub(crate) use worker::{CONTROL, RULES, Worker, counted};
+pub(crate) use worker::{CONTROL, RULES, Worker, counted, shed_of};
 
 use std::cell::RefCell;
 use std::rc::Rc;

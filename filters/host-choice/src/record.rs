@@ -41,7 +41,7 @@ pub enum Ending {
 pub struct Counters {
     hosts: BTreeMap<HostId, HostCounters>,
     offered: RankCounts,
-    shed: u64,
+    shed: RankCounts,
     /// What the newest answers cost, oldest first, each with its time.
     spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
     held: u64,
@@ -82,8 +82,8 @@ impl Counters {
     }
 
     /// It was answered 429.
-    pub fn shed(&mut self) {
-        self.shed += 1;
+    pub fn shed(&mut self, rank: Rank) {
+        self.shed.count(rank);
     }
 
     /// It waits for a host.
@@ -230,7 +230,7 @@ impl Counters {
             cluster: name.into(),
             hosts: hosts.collect(),
             offered: self.offered.iter().map(rank).collect(),
-            shed: self.shed,
+            shed: self.shed.iter().map(rank).collect(),
             assignments: assignments(cluster, since, now),
             spent: self.spent_lately(now),
             held: self.held,

@@ -63,6 +63,7 @@ impl Next {
             let v1::ClusterRecord {
                 hosts,
                 offered,
+                shed,
                 assignments,
                 spent,
                 receipts,
@@ -70,6 +71,7 @@ impl Next {
             } = told;
             let is_empty = hosts.is_empty()
                 && offered.is_empty()
+                && shed.is_empty()
                 && assignments.is_empty()
                 && spent.is_empty()
                 && receipts.is_empty();
@@ -187,7 +189,6 @@ fn tell(
         };
         let mut news = v1::ClusterRecord {
             cluster: name.clone(),
-            shed: known.counters.shed,
             held: known.counters.held,
             ..Default::default()
         };
@@ -223,7 +224,7 @@ impl Cluster {
             cluster: record.cluster.clone(),
             hosts: Vec::new(),
             offered: risen(&record.offered, &self.counters.offered),
-            shed: record.shed,
+            shed: risen(&record.shed, &self.counters.shed),
             held: record.held,
             assignments: assignments
                 .filter(|one| is_news(one.age_ms))

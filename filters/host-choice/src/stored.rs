@@ -182,7 +182,7 @@ mod tests {
             published_ns: at_ms * 1_000_000,
             clusters: vec![v1::ClusterRecord {
                 cluster: "rules".into(),
-                shed: 4,
+                held: 4,
                 hosts: vec![v1::HostRecord {
                     address: "10.0.0.1:80".into(),
                     in_flight: 2,

@@ -260,7 +260,7 @@ impl Caller {
                 })
             }
             Outcome::Shed { retry_after } => {
-                self.news.shed += 1;
+                *self.news.shed.entry(request.rank).or_default() += 1;
                 self.cluster.refused(now);
                 Choice::Shed(retry_after)
             }

@@ -113,7 +113,7 @@ fn of_a_report_what_is_denied_is_taken_away_and_the_rest_stays() {
     let rules = Authorization(vec![rule("a", &["feeds"], &[What::Report])]);
     let cluster = |name: &str| v1::ClusterRecord {
         cluster: name.to_owned(),
-        shed: 7,
+        held: 7,
         ..Default::default()
     };
     let mut report = v1::Report {

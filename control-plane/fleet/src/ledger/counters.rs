@@ -49,7 +49,7 @@ pub(super) struct Telling {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     offered: Ranks,
-    shed: u64,
+    shed: Ranks,
     held: u64,
     shares: Shares,
     hosts: BTreeMap<HostId, Host>,
@@ -159,18 +159,18 @@ impl Counters {
     ) {
         let begins = !telling.changes || record.whole && telling.heard_ns.is_none();
         let counts = telling.proxy_known && (!is_new || begins);
-        self.offered.told(telling, record.whole, is_new);
-        self.offered
-            .fold(&record.offered, counts, room, refused, |rank, rise| {
-                raise(news.offered.entry(rank).or_default(), rise);
+        let ranks = [
+            (&mut self.offered, &record.offered, &mut news.offered),
+            (&mut self.shed, &record.shed, &mut news.shed),
+        ];
+        for (known, told, news) in ranks {
+            known.told(telling, record.whole, is_new);
+            known.fold(told, counts, room, refused, |rank, rise| {
+                raise(news.entry(rank).or_default(), rise);
             });
-        for (counter, new, news) in [
-            (&mut self.shed, record.shed, &mut news.shed),
-            (&mut self.held, record.held, &mut news.held),
-        ] {
-            let rise = rise(counter, new);
-            raise(news, if counts { rise } else { 0 });
         }
+        let held = rise(&mut self.held, record.held);
+        raise(&mut news.held, if counts { held } else { 0 });
         let told = [
             (
                 &mut self.shares.steered,
@@ -283,7 +283,7 @@ impl Counters {
     /// What it takes.
     pub(super) fn rows(&self) -> usize {
         let hosts: usize = self.hosts.values().map(Host::rows).sum();
-        CLUSTER_ROWS + self.offered.counts.len() + hosts
+        CLUSTER_ROWS + self.offered.counts.len() + self.shed.counts.len() + hosts
     }
 }
 

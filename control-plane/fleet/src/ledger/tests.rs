@@ -22,7 +22,7 @@ fn report(proxy: &str, slot: u32, epoch: u64, offered: u64) -> v1::Report {
         cluster: "c".into(),
         hosts: vec![host],
         offered: count(offered),
-        shed: offered - offered / 2,
+        shed: count(offered - offered / 2),
         held: offered / 4,
         ..Default::default()
     };
@@ -141,7 +141,10 @@ fn a_new_life_of_a_vm_counts_from_zero() {
     let news = folded.news;
     assert_eq!(news["c"].offered[&rank], 8);
     assert_eq!(news["c"].admitted["a:1"][&rank], 4);
-    assert_eq!((news["c"].shed, news["c"].outcomes), (4, [4, 0, 0, 0]));
+    assert_eq!(
+        (news["c"].shed[&rank], news["c"].outcomes),
+        (4, [4, 0, 0, 0])
+    );
     assert_eq!(news["c"].held, 2);
     assert_eq!(
         offered(&mut ledger, &report("p", 0, 1, 1001)),
@@ -356,12 +359,12 @@ fn what_is_kept_of_one_living_vm_is_bounded_by_what_there_is() {
     for round in 0..12 {
         ledger.fold(&attack(round), &THERE, NOW, &LIMITS);
     }
-    // One rank was offered; one host is known, with all ranks that there are.
-    let kept = VM_ROWS + CLUSTER_ROWS;
-    assert_eq!(ledger.rows(), kept + 1 + 8 + 4096);
+    // One rank was offered and shed; one host is known, with all ranks that there are.
+    let kept = VM_ROWS + CLUSTER_ROWS + 2;
+    assert_eq!(ledger.rows(), kept + 8 + 4096);
     assert_eq!(ledger.most_refused(1)[0].0, "p");
     ledger.prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
-    assert_eq!(ledger.rows(), kept + 1, "the host has left the table");
+    assert_eq!(ledger.rows(), kept, "the host has left the table");
 }
 
 fn every_rank() -> Vec<v1::RankCount> {
@@ -372,7 +375,7 @@ fn every_rank() -> Vec<v1::RankCount> {
 #[test]
 fn counters_of_one_proxy_and_of_all_have_a_limit_and_what_is_counted_stays_right() {
     let limits = ReportLimits {
-        max_rows: 5 * (VM_ROWS + CLUSTER_ROWS + 1 + 8 + 3),
+        max_rows: 5 * (VM_ROWS + CLUSTER_ROWS + 2 + 8 + 3),
         ..LIMITS
     };
     let mut ledger = Ledger::default();
@@ -575,7 +578,7 @@ fn a_report_of_an_older_filter_counts_by_what_it_tells() {
     let record = &mut report.records[0];
     record.published_ns += 1;
     let cluster = &mut record.clusters[0];
-    (cluster.offered[0].count, cluster.shed) = (110, 9);
+    cluster.offered[0].count = 110;
     (cluster.hosts[0].ok, cluster.hosts[0].admitted[0].count) = (95, 106);
     let mut folded = ledger.fold(&report, &THERE, NOW, &LIMITS);
     assert_eq!(refused(&folded.refused), []);
@@ -584,7 +587,9 @@ fn a_report_of_an_older_filter_counts_by_what_it_tells() {
     assert_eq!(news.offered, BTreeMap::from([(rank, 10)]));
     let admitted = BTreeMap::from([("10.0.0.1:9000".to_owned(), BTreeMap::from([(rank, 6)]))]);
     assert_eq!(news.admitted, admitted);
-    assert_eq!((news.shed, news.held, news.outcomes), (2, 0, [5, 0, 0, 0]));
+    // It told what was shed without ranks, which nobody reads.
+    assert_eq!(news.shed, BTreeMap::new());
+    assert_eq!((news.held, news.outcomes), (0, [5, 0, 0, 0]));
     assert!(news.spent.is_empty() && news.unconnected.is_empty());
 }
 

@@ -91,7 +91,7 @@ async fn events_come_by_themselves_and_end_at_the_shutdown() {
     let cluster = &frame["clusters"]["rules"];
     assert_eq!(cluster["total"]["hosts"], 2);
     assert_eq!(cluster["hosts"][1]["state"], "draining");
-    assert_eq!(frame["traffic"]["rules"]["shed"], 0);
+    assert_eq!(frame["traffic"]["rules"]["held"], 0);
     assert_eq!(frame["sidecars"]["weir"], 0);
     admin.shutdown.cancel();
     rest(stream).await;

@@ -37,8 +37,8 @@ export class Past {
       const { in_progress, queued, delay_ms, level, state } = host;
       this.hosts.set(nameOf(host.cluster, host.host), { in_progress, queued, delay_ms, level, state: [...state] });
     }
-    for (const { cluster, offered, admitted, shed } of past.clusters) {
-      this.traffic.set(cluster, { offered, admitted, shed });
+    for (const { cluster, offered, shed } of past.clusters) {
+      this.traffic.set(cluster, { offered, shed });
     }
   }
 
@@ -81,14 +81,10 @@ export class Past {
 
   #count(traffic, long) {
     for (const [cluster, counters] of Object.entries(traffic)) {
-      const total = {
-        offered: sum(counters.offered),
-        admitted: sum(counters.admitted),
-        shed: counters.shed,
-      };
+      const total = { offered: sum(counters.offered), shed: sum(counters.shed) };
       const before = this.counted.get(cluster) ?? total;
       this.counted.set(cluster, total);
-      if (!this.traffic.has(cluster)) this.traffic.set(cluster, { offered: [], admitted: [], shed: [] });
+      if (!this.traffic.has(cluster)) this.traffic.set(cluster, { offered: [], shed: [] });
       for (const [name, values] of Object.entries(this.traffic.get(cluster))) {
         while (values.length < long - 1) values.push(0);
         values.push(Math.max(0, total[name] - before[name]));
@@ -147,7 +143,7 @@ export class Past {
     const seconds = this.everyMs / 1000;
     const missing = this.times.length - values.offered.length;
     const rate = (counts) => (counts[row - missing] ?? 0) / seconds;
-    return { offered: rate(values.offered), admitted: rate(values.admitted), shed: rate(values.shed) };
+    return { offered: rate(values.offered), shed: rate(values.shed) };
   }
 }
 

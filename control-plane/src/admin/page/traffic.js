@@ -44,15 +44,12 @@ export class Traffic {
     if (!after) return { name };
     const rate = (then, now) => (seconds > 0 && then != null ? Math.max(0, now - then) / seconds : null);
     const classes = Object.entries(after.offered).map(([number, offered]) => {
-      const admitted = after.admitted[number] ?? 0;
-      const offers = rate(before?.offered[number] ?? 0, offered);
-      const admits = rate(before?.admitted[number] ?? 0, admitted);
+      const shed = after.shed[number] ?? 0;
       return {
         number,
-        offered: offers,
-        refused: offers == null ? null : Math.max(0, offers - admits),
-        total: offered,
-        totalRefused: Math.max(0, offered - admitted),
+        offered: rate(before?.offered[number] ?? 0, offered),
+        shed: rate(before?.shed[number] ?? 0, shed),
+        totalShed: shed,
       };
     });
     const answers = Object.entries(after.answers).map(([kind, total]) => [kind, rate(before?.answers[kind] ?? 0, total), total]);
@@ -60,7 +57,6 @@ export class Traffic {
       name,
       classes: classes.map(rounded),
       answers: answers.map(([kind, perSecond, total]) => [kind, tidy(perSecond), total]),
-      shed: [tidy(rate(before?.shed ?? 0, after.shed)), after.shed],
       held: [tidy(rate(before?.held ?? 0, after.held)), after.held],
       offered: sum(after.offered),
     };
@@ -71,24 +67,23 @@ function tidy(rate) {
   return rate == null ? null : rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate);
 }
 
-const rounded = (it) => ({ ...it, offered: tidy(it.offered), refused: tidy(it.refused) });
+const rounded = (it) => ({ ...it, offered: tidy(it.offered), shed: tidy(it.shed) });
 
 function drawn(part) {
   const title = el('h3', {}, part.name);
   if (part.isPast) {
     if (!part.rates) return [title, el('p', { class: 'quiet' }, 'Nothing was kept.')];
-    const { offered, admitted, shed } = part.rates;
-    const rows = [['asked for a host', per(tidy(offered))], ['got one', per(tidy(admitted))], ['answered 429', per(tidy(shed))]];
+    const { offered, shed } = part.rates;
+    const rows = [['asked for a host', per(tidy(offered))], ['shed (answered 429)', per(tidy(shed))]];
     return [title, table(`Requests of ${part.name} then`, ['Requests', { text: 'a second', number: true }], rows),
       el('p', { class: 'quiet' }, 'By class they are not kept.')];
   }
   if (!part.offered) return [title, el('p', { class: 'quiet' }, 'No sidecar has reported requests since this process began.')];
-  const heads = ['Class', { text: 'Offered / s', number: true }, { text: 'Not admitted / s', number: true }, { text: 'Share', number: true }, { text: 'Not admitted in all', number: true }];
+  const heads = ['Class', { text: 'Offered / s', number: true }, { text: 'Shed / s', number: true }, { text: 'Share', number: true }, { text: 'Shed in all', number: true }];
   const rows = part.classes.map((it) => [
-    className(it.number), per(it.offered), per(it.refused), share(it), count(it.totalRefused)]);
+    className(it.number), per(it.offered), per(it.shed), share(it), count(it.totalShed)]);
   const results = [
     ...part.answers.map(([kind, perSecond, total]) => [ANSWERS[kind] ?? kind, per(perSecond), count(total)]),
-    ['shed (answered 429)', per(part.shed[0]), count(part.shed[1])],
     ['held (waited for a host)', per(part.held[0]), count(part.held[1])],
   ];
   const scroll = (label, inside) => el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, inside);
@@ -101,7 +96,7 @@ function drawn(part) {
 
 function share(it) {
   if (!it.offered) return el('span', {}, '–');
-  const part = Math.min(1, it.refused / it.offered);
+  const part = Math.min(1, it.shed / it.offered);
   const bar = el('span', { class: 'gauge bad', 'aria-hidden': 'true' });
   bar.style.setProperty('--part', `${part * 100}%`);
   return el('span', { class: 'share' }, bar, `${Math.round(part * 100)} %`);
@@ -117,7 +112,6 @@ function className(number) {
 
 function note() {
   return el('p', { class: 'quiet' },
-    `Rates are of the last ${OVER} s. Not admitted: asked for a host and got none, by shedding or because there was none; `
-    + 'sidecars report shed requests (429) without their class. The reason of each choice they do not report: it is in '
-    + 'weir_decisions_total of each sidecar, by reason. Names of classes are the filter’s defaults.');
+    `Rates are of the last ${OVER} s. Shed: answered 429 by a sidecar. The reason of each choice sidecars do not report: it `
+    + 'is in weir_decisions_total of each, by reason. Names of classes are the filter’s defaults.');
 }

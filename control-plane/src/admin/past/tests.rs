@@ -64,7 +64,7 @@ fn glance(hosts: Vec<HostGlance>) -> Glance {
 
 fn shed(shed: u64) -> BTreeMap<String, Traffic> {
     let traffic = Traffic {
-        shed,
+        shed: [(0, shed)].into(),
         ..Traffic::default()
     };
     [("rules".to_owned(), traffic)].into()
@@ -88,7 +88,7 @@ fn a_row_has_a_figure_for_each_moment_and_what_is_not_known_is_less_than_nothing
             "in_progress": [-1, -1, 3], "queued": [-1, -1, 65534], "delay_ms": [-1, -1, 2],
             "level": [4096, 0, 2048], "state": "u-u",
         }],
-        "clusters": [{ "cluster": "rules", "offered": [0, 0, 0], "admitted": [0, 0, 0], "shed": [0, 2, 0] }],
+        "clusters": [{ "cluster": "rules", "offered": [0, 0, 0], "shed": [0, 2, 0] }],
         "left_out": 0,
     });
     assert_eq!(page(&mut past), expected);

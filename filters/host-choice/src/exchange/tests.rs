@@ -8,7 +8,7 @@ use weir_tables::v1;
 use super::*;
 use crate::destination;
 use crate::disposition::Action;
-use crate::fake::{FakeHost, FakeRequest, RULES, Worker, counted, hedging, holding};
+use crate::fake::{FakeHost, FakeRequest, RULES, Worker, counted, hedging, holding, shed_of};
 use crate::host::Number;
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
@@ -117,7 +117,7 @@ fn a_request_that_nobody_admits_is_answered_and_never_in_flight() {
     exchange.on_response(&request);
     exchange.on_end(&request);
     let record = worker.record();
-    assert_eq!((counted(&record), record.shed), ((0, 0), 1));
+    assert_eq!((counted(&record), shed_of(&record)), ((0, 0), 1));
 }
 
 #[test]

@@ -124,3 +124,8 @@ pub(crate) fn counted(record: &v1::ClusterRecord) -> (u64, u64) {
     });
     (begun.sum(), ended.sum())
 }
+
+/// Requests that were shed, of all ranks.
+pub(crate) fn shed_of(record: &v1::ClusterRecord) -> u64 {
+    record.shed.iter().map(|shed| shed.count).sum()
+}

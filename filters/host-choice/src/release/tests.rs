@@ -6,7 +6,7 @@ use weir_harness::A;
 
 use crate::disposition::Action;
 use crate::exchange::Exchange;
-use crate::fake::{FakeHost, FakeRequest, Worker, counted, holding};
+use crate::fake::{FakeHost, FakeRequest, Worker, counted, holding, shed_of};
 use crate::host::Map;
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
@@ -144,7 +144,7 @@ fn a_proxy_that_calls_back_while_it_resumes_or_answers_finds_the_decision() {
         assert_eq!(worker.host.take_log(), Vec::<String>::new());
         let record = worker.record();
         assert_eq!(counted(&record), (in_flight, in_flight));
-        assert_eq!((record.shed, worker.in_flight(A)), (shed, 0));
+        assert_eq!((shed_of(&record), worker.in_flight(A)), (shed, 0));
         assert_eq!(worker.host.metric("weir_held_requests"), 0);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Answer, HostId, KeyHash, Keys, Load};
+use weir_policy::{Answer, HostId, KeyHash, Keys, Load, Rank};
 
 use super::Vm;
 use crate::credits::Demand;
@@ -12,9 +12,9 @@ use crate::orca::Spent;
 
 impl<H: Host> Vm<H> {
     /// A request was refused by the filter.
-    pub(crate) fn shed(&mut self, table: &str) {
+    pub(crate) fn shed(&mut self, table: &str, rank: Rank) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.counters.shed();
+            state.counters.shed(rank);
         }
     }
 

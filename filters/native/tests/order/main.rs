@@ -188,7 +188,7 @@ fn a_worker_whose_last_request_ends_within_a_tick_tells_of_it_and_stays_known() 
         let known = known.iter().flat_map(|record| &record.clusters);
         let requests = known.map(|cluster| {
             let sent: u64 = cluster.hosts.iter().map(|host| host.assigned).sum();
-            (sent, cluster.shed)
+            (sent, cluster.shed.iter().map(|shed| shed.count).sum())
         });
         let main = (0, 0);
         let worker = if level == 0 { (0, 1) } else { (1, 0) };

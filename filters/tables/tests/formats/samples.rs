@@ -136,7 +136,10 @@ pub(crate) fn report() -> v1::Report {
                 count: 7,
             },
         ],
-        shed: 7,
+        shed: vec![v1::RankCount {
+            rank: 2112,
+            count: 7,
+        }],
         assignments: vec![v1::Assignment {
             key: KeyHash::of(b"project-1").0,
             host_id: HostId::of("10.0.0.1:9000").0,

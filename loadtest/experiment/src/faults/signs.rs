@@ -28,6 +28,15 @@ pub fn of_control(control: &Control, name: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
+/// The sum over all lines that begin so; none where there is no such line.
+#[must_use]
+pub fn sum_of_control(control: &Control, name: &str) -> Option<u64> {
+    let page = http::get(control.admin, "/metrics").ok()?;
+    let lines = page.body.lines().filter(|line| line.starts_with(name));
+    let values = lines.map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    values.reduce(|sum, value| sum?.checked_add(value?))?
+}
+
 /// How many callers have a stream to a weir-control.
 #[must_use]
 pub fn connected(mesh: &Mesh) -> usize {

@@ -83,8 +83,8 @@ fn ss(flags: &[&str], to: &[&str]) -> Result<String> {
 }
 
 fn shed(mesh: &Mesh) -> Option<u64> {
-    signs::of_control(
+    signs::sum_of_control(
         mesh.control(),
-        &format!("weir_control_shed_total{{cluster=\"{HOSTS}\"}}"),
+        &format!("weir_control_shed_total{{cluster=\"{HOSTS}\""),
     )
 }
