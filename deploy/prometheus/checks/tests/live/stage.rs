@@ -160,6 +160,9 @@ fn prometheus(
     let text = targets(fs::read_to_string(ours.join("prometheus.yml"))?)?;
     let rules = ours.join("rules/weir.yml");
     let text = text.replace("- rules/weir.yml", &format!("- {}", rules.display()));
+    // The test looks at a minute.
+    let text = text.replace("scrape_interval: 15s", "scrape_interval: 1s");
+    let text = text.replace("scrape_timeout: 10s", "scrape_timeout: 900ms");
     let config = folder.join("prometheus.yml");
     fs::write(&config, text).context("prometheus.yml")?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
