@@ -56,6 +56,7 @@ struct Row {
 #[serde(rename_all = "lowercase")]
 enum Verdict {
     Reproduced,
+    Fitted,
     Parameter,
     Differs,
     Open,
@@ -63,8 +64,9 @@ enum Verdict {
 }
 
 impl Verdict {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Reproduced,
+        Self::Fitted,
         Self::Parameter,
         Self::Differs,
         Self::Open,
@@ -74,6 +76,7 @@ impl Verdict {
     fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
+            Self::Fitted => "fitted",
             Self::Parameter => "parameter",
             Self::Differs => "differs",
             Self::Open => "open",
@@ -84,6 +87,7 @@ impl Verdict {
     fn about(self) -> &'static str {
         match self {
             Self::Reproduced => "the conclusion holds here",
+            Self::Fitted => "the model was fitted to it, so that it says nothing of the model",
             Self::Parameter => "a setting of the experiment, taken over",
             Self::Differs => {
                 "it comes out otherwise here, or is another thing here: the row says why"
