@@ -86,6 +86,28 @@ pub struct Trust {
     pub authority: Option<Vec<u8>>,
     /// PEM, certificate and key: who the governor is.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whence: authority, certificate and key.
+    pub files: [Option<PathBuf>; 3],
+}
+
+impl Trust {
+    /// With its files as they are by now: certificates are renewed. One that cannot be read stays as it was.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        let now = |file: &Option<PathBuf>, before: &[u8]| {
+            let read = file
+                .as_ref()
+                .and_then(|file| weir_settings::read(file).ok());
+            read.unwrap_or_else(|| before.to_owned())
+        };
+        let [authority, certificate, key] = &self.files;
+        let identity = self.identity.as_ref();
+        Self {
+            authority: self.authority.as_ref().map(|it| now(authority, it)),
+            identity: identity.map(|(ours, secret)| (now(certificate, ours), now(key, secret))),
+            files: self.files.clone(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Trust {

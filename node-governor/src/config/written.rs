@@ -373,7 +373,8 @@ section! {
         /// Required: `https://name:port` of weir-control's xDS listener; `http://` to loopback alone, unless
         /// `plaintext`
         control: Option<Text>,
-        /// PEM file, relative to this one: trusted authority. Required with `https`
+        /// PEM file, relative to this one: trusted authority. Required with `https`. Files are read again before each
+        /// connection
         authority: Option<Text>,
         /// PEM file: the governor's identity; with `key`
         certificate: Option<Text>,

@@ -43,7 +43,7 @@ const ALL_RANKS: u32 = 4096;
 
 /// Keeps a stream to weir-control for ever, beginning with the first capacity that is reported.
 pub async fn connect(mesh: config::Mesh, link: Link) {
-    let endpoint = match endpoint(&mesh.control, &mesh.trust) {
+    let mut whom = match endpoint(&mesh.control, &mesh.trust) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             error!(control = mesh.control, error, "weir-control is not asked");
@@ -54,7 +54,11 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
     let mut said = Said::default();
     let mut backoff = Backoff::default();
     loop {
-        let channel = endpoint.connect();
+        // Certificates may have been renewed since.
+        if let Ok(renewed) = endpoint(&mesh.control, &mesh.trust.renewed()) {
+            whom = renewed;
+        }
+        let channel = whom.connect();
         let answered = || {
             said.answered(&mesh);
             link.set_connected(true);

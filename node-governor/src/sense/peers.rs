@@ -87,8 +87,8 @@ impl Peers {
         };
         let mut asking = JoinSet::new();
         for told in self.0 {
-            let tls = tls.clone();
-            asking.spawn(async move { told.ask(&tls).await });
+            let (tls, trust) = (tls.clone(), trust.clone());
+            asking.spawn(async move { told.ask(tls, &trust).await });
         }
         asking.join_all().await;
     }
@@ -100,7 +100,7 @@ impl Told {
         jobs.map(|job| (job != UNKNOWN).then_some(job == ENDED))
     }
 
-    async fn ask(&self, tls: &TlsConnector) {
+    async fn ask(&self, mut tls: TlsConnector, trust: &Trust) {
         let (node, url) = (&self.peer.node, &self.peer.url);
         // Beginning with none, so that the first answer is told, too.
         let mut told = None;
@@ -108,10 +108,16 @@ impl Told {
         times.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             times.tick().await;
-            let answer = tokio::time::timeout(TIMEOUT, state(url, tls)).await;
+            let answer = tokio::time::timeout(TIMEOUT, state(url, &tls)).await;
             let answer = answer.unwrap_or_else(|_| Err(anyhow!("no answer in {TIMEOUT:?}")));
             let heard = answer.and_then(|page| self.hear(&page));
             self.answers.store(heard.is_ok(), Ordering::Relaxed);
+            // Certificates may have been renewed since.
+            if heard.is_err()
+                && let Ok(renewed) = connector(&trust.renewed())
+            {
+                tls = renewed;
+            }
             let reason = heard.err().map(|error| format!("{error:#}"));
             if told.as_ref() == Some(&reason) {
                 continue;

@@ -2,6 +2,7 @@
 //! Who is asked over the network: the URL, and the files of TLS.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use hyper::Uri;
 use weir_settings::{Error, Scope, Value};
@@ -92,9 +93,11 @@ impl Files<'_> {
                 return Err(scope.refuse(&None, "certificate", reason));
             }
         };
+        let file = |value: &Value| value.as_ref().map(|name| beside(scope, &name.value));
         Ok(Trust {
             authority,
             identity,
+            files: [self.authority, self.certificate, self.key].map(file),
         })
     }
 
@@ -121,7 +124,13 @@ impl Files<'_> {
     }
 }
 
-/// The contents of a file, whose path is relative to the configuration file's folder.
+/// Names of files are relative to the configuration file's folder.
+fn beside(scope: &Scope<'_>, name: &str) -> PathBuf {
+    let folder = scope.file().parent();
+    folder.map_or_else(|| name.into(), |folder| folder.join(name))
+}
+
+/// The contents of a file.
 fn pem(
     value: &Value,
     field: &str,
@@ -129,11 +138,9 @@ fn pem(
     scope: &Scope<'_>,
 ) -> Result<Option<Vec<u8>>, Error> {
     scope.note(field, "path", None, None);
-    let folder = scope.file().parent();
     scope.parse(value, field, None, |text| {
-        let path = folder.map_or_else(|| text.into(), |folder| folder.join(text));
-        let bytes =
-            weir_settings::read(&path).map_err(|error| format!("cannot read {text}: {error}"))?;
+        let bytes = weir_settings::read(&beside(scope, text))
+            .map_err(|error| format!("cannot read {text}: {error}"))?;
         let contents = String::from_utf8_lossy(&bytes);
         let is = |line: &str| line.starts_with("-----BEGIN") && line.contains(label);
         match contents.lines().any(is) {

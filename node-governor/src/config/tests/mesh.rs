@@ -28,6 +28,7 @@ fn mesh(fields: &str) -> Result<Mesh, String> {
 fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
     let mut found = mesh(GOOD).unwrap();
     assert!(found.trust.authority.take().is_some());
+    assert!(found.trust.files[0].take().is_some());
     let wanted = Mesh {
         control: "https://control.example:18000".into(),
         trust: Trust::default(),

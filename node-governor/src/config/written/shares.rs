@@ -219,7 +219,7 @@ section! {
         node: Option<Text>,
         /// Each node has the same file but for `node`, takes its own jobs, and looks for their programs alone
         nodes: Option<Vec<Spanned<PlanNode>>>,
-        /// PEM file, relative to this one: trusted authority of the nodes' `url`. Required with `https`
+        /// PEM file, relative to this one: trusted authority of the nodes' `url`. Required with `https`. Files are read again where an answer fails
         authority: Option<Text>,
         /// PEM file: the governor's identity for them; with `key`
         certificate: Option<Text>,

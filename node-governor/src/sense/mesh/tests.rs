@@ -138,6 +138,7 @@ impl Control {
             trust: config::Trust {
                 authority: Some(bytes(&authority.certificate)),
                 identity: pair.map(|pair| (bytes(&pair.certificate), bytes(&pair.key))),
+                ..config::Trust::default()
             },
             ..self.mesh()
         }
@@ -469,6 +470,7 @@ fn what_cannot_be_a_server_is_refused() {
         let trust = config::Trust {
             authority,
             identity,
+            ..config::Trust::default()
         };
         endpoint("https://localhost:1", &trust)
     };

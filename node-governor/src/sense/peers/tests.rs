@@ -142,7 +142,7 @@ async fn over_https_only_who_is_vouched_for_is_believed() {
         let port = governor(Arc::clone(&says), Some(acceptor)).await;
         let trust = Trust {
             authority: Some(ours.certificate.clone().into_bytes()),
-            identity: None,
+            ..Trust::default()
         };
         state(
             &format!("https://localhost:{port}"),
@@ -155,4 +155,26 @@ async fn over_https_only_who_is_vouched_for_is_believed() {
         let error = format!("{:#}", ask(authority, name).await.unwrap_err());
         assert!(error.contains("invalid peer certificate"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_renewed_is_read_again() {
+    let (ours, others) = (Authority::new(), Authority::new());
+    let says: Says = Arc::new(Mutex::new(Some(page(["finished", "running"]))));
+    let port = governor(says, Some(acceptor(&ours.sign("localhost")))).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let trust = Trust {
+        authority: Some(others.certificate.into_bytes()),
+        files: [Some(file.path().to_owned()), None, None],
+        ..Trust::default()
+    };
+    let peers = Peers::new(&[peer(format!("https://localhost:{port}"))]);
+    let asking = tokio::spawn(peers.clone().ask(trust));
+    // Half-written, it stays as it was.
+    std::fs::write(file.path(), "-----BEGIN").unwrap();
+    tokio::time::sleep(3 * EVERY).await;
+    assert!(!answers(&peers));
+    std::fs::write(file.path(), ours.certificate).unwrap();
+    wait("an answer", || answers(&peers)).await;
+    asking.abort();
 }
