@@ -134,8 +134,8 @@ async fn live(State(app): State<App>) -> Response {
 }
 
 async fn ready(State(app): State<App>) -> Response {
-    match app.view().await {
-        Ok(view) => match view.unready {
+    match app.ask(News::Unready).await {
+        Ok(unready) => match unready {
             None => "ready\n".into_response(),
             Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
         },

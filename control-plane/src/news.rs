@@ -52,6 +52,8 @@ pub enum News {
     },
     /// A question whether news are taken in.
     Alive(oneshot::Sender<()>),
+    /// A question why sidecars do not get tables from here, if they do not.
+    Unready(oneshot::Sender<Option<String>>),
     /// A question for all that can be seen.
     View(oneshot::Sender<View>),
     /// A question for receipts that came after the one with this number, at most so many, the newest.

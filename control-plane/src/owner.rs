@@ -137,6 +137,9 @@ impl Owner {
             News::Alive(answer) => {
                 let _ = answer.send(());
             }
+            News::Unready(answer) => {
+                let _ = answer.send(self.state.unready());
+            }
             News::View(answer) => {
                 let _ = answer.send(self.view(now));
             }

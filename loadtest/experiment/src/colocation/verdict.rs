@@ -84,7 +84,8 @@ impl Claim {
         Verdict {
             claim,
             holds: a < b,
-            asserted: self.asserted,
+            // Where neither violates there is no order to hold.
+            asserted: self.asserted && !(a == 0.0 && b == 0.0),
         }
     }
 }
