@@ -599,7 +599,24 @@ fn replicas_are_checked_before_a_port_is_bound() {
 }
 
 #[test]
-fn a_change_of_a_listener_needs_a_restart() {
+fn tables_are_pushed_three_times_before_they_are_old() {
+    let with = |interval: &str| {
+        let text = format!(
+            "publish: {{ interval: {interval} }}\nclusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ], policy: {{ stale_after: 3s }} }} }}\n"
+        );
+        said(&text, "")
+    };
+    assert!(with("1s").is_ok());
+    let error = with("1001ms").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "c.yaml:1: publish.interval: 1.001s is more than a third of clusters.r.policy.stale_after, which is 3s: sidecars \
+         would take its tables for old"
+    );
+}
+
+#[test]
+fn a_change_of_what_is_fixed_at_the_start_needs_a_restart() {
     let old = said(
         "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
         "",

@@ -42,9 +42,8 @@ impl State {
             return None;
         }
         let mut tables = take(&mut self.snapshot, HOST_TABLE_TYPE);
-        let mut all = self.clusters.values();
-        let shards_known = all.any(|cluster| cluster.caches_asked)
-            || self.snapshot.of_type(CACHE_SHARD_TYPE).is_some();
+        let asked = self.clusters.values().any(|cluster| cluster.caches_asked);
+        let shards_known = asked || self.snapshot.of_type(CACHE_SHARD_TYPE).is_some();
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));

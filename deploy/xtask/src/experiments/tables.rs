@@ -10,7 +10,7 @@ use crate::experiments::policies::{CLAIRVOYANT, POLICIES, Policy, REFERENCE};
 use crate::experiments::workloads::Workload;
 
 /// The meaning of the columns.
-pub(super) const EXPLANATION: [&str; 6] = [
+pub(super) const EXPLANATION: [&str; 7] = [
     "Duration and wait are all-in, in seconds: from the caller's first attempt to its last, back-off and \
      retries included, of all requests, those that were given up too; the wait is the duration without \
      the fetching and running of the attempt that was answered.",
@@ -23,6 +23,7 @@ pub(super) const EXPLANATION: [&str; 6] = [
      first; it does not know what comes later. Many waits of the bounds are half a millisecond: the network.",
     "Goodput is the time in which rules ran for answered requests, over what the cores offer until the last \
      request ended; several cores of one request count once.",
+    "Some defaults of `estimate` were chosen by some of these seeds; RESULTS.md, \"What leaves a full cache\", has others.",
     "The deviation of hosts' load is that of the cores that were busy at each host in the mean, from the first \
      request that counts to the last, over the mean of them.",
 ];
