@@ -86,7 +86,7 @@ fn reference_of_configuration_is_of_this_code() {
         "the parser of weir-control.yaml",
     );
     let notes = "
-Every field may be left out unless it is required; unknown fields are refused. Durations are written `500ms`, `1.5s`, `2m` (below `standalone` a whole number with `ms`, `s` or `m`); sizes `4MiB`, `64KiB`, `100B`. Paths are relative to the file that names them. The smallest file: `clusters: { rules: { hosts: [ { address: \"127.0.0.1:9001\" } ] } }`.
+Every field may be left out unless it is required; unknown fields are refused. Durations are written `500ms`, `1.5s`, `2m` (below `standalone` a whole number with `ms`, `s` or `m`); sizes `4MiB`, `64KiB`, `100B`. Paths are relative to the file that names them. While weir-control runs, a file that changes what needs a restart is refused in whole: nothing of it counts until then. The smallest file: `clusters: { rules: { hosts: [ { address: \"127.0.0.1:9001\" } ] } }`.
 ";
     let page = head + notes + &weir_reference::fields::<written::File>(&seen);
     let readme = Path::new(env!("CARGO_MANIFEST_DIR"));
