@@ -245,7 +245,7 @@ fn numbers(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Figures of three digits or more that count. Shorter ones, a hundred and two are on every page.
-fn figures(text: &str) -> Vec<String> {
+pub(crate) fn figures(text: &str) -> Vec<String> {
     let is_figure = |number: &String| {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
         digits.trim_start_matches('0').len() >= 3 && number != "100" && number != "200"
@@ -254,7 +254,7 @@ fn figures(text: &str) -> Vec<String> {
 }
 
 /// Equal numbers have it in common, however many zeros they are written with.
-fn value(number: &str) -> u64 {
+pub(crate) fn value(number: &str) -> u64 {
     number.parse::<f64>().unwrap_or_default().to_bits()
 }
 
@@ -264,8 +264,13 @@ fn values_on(target: &str) -> BTreeSet<u64> {
     if file.is_dir() {
         file.push("README.md");
     }
+    values_of(&file)
+}
+
+/// The same of a file.
+pub(crate) fn values_of(file: &Path) -> BTreeSet<u64> {
     let text =
-        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let text = match file.extension().is_some_and(|kind| kind == "csv") {
         true => text.replace(',', " "),
         false => text,

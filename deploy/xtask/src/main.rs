@@ -30,6 +30,8 @@ mod packages;
 mod packaging;
 mod parts;
 mod probe;
+#[cfg(test)]
+mod quotes;
 mod release;
 mod remap;
 mod rustc;
