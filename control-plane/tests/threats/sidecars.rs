@@ -256,9 +256,9 @@ async fn new_names_in_each_report_of_one_living_vm_leave_nothing_behind() {
     }
     let refused = "weir_control_reported_refused_total{reason=\"unknown_host\"}";
     assert_eq!(counted(&control, refused), Some((4 * HOSTS).to_string()));
-    // A VM, its cluster, and what was offered, by one rank.
+    // A VM, its cluster, and what was offered and shed, by one rank each.
     until("the figures", || {
-        (rows(&control)? == 40 + 80 + 1).then_some(())
+        (rows(&control)? == 40 + 80 + 2).then_some(())
     });
     let megabytes = control.most_memory() >> 20;
     assert!(megabytes < 300, "{megabytes} MB for one sidecar's words");

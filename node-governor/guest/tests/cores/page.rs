@@ -33,6 +33,10 @@ pub(crate) fn serve(guest: &mut Guest, page: &str) -> Result<()> {
 
 /// From now on it has so many in a tenth of a second, all slow.
 pub(crate) fn slow_requests(guest: &mut Guest, page: &str, requests: u32) -> Result<()> {
-    guest.sh(&format!("echo {requests} > /run/www/{page}.step"))?;
+    // Whoever reads an empty file ends.
+    let step = format!("/run/www/{page}.step");
+    guest.sh(&format!(
+        "echo {requests} > {step}.next; mv {step}.next {step}"
+    ))?;
     Ok(())
 }
