@@ -58,7 +58,7 @@ pub struct Cluster {
     rests_until: Duration,
     /// When it was built.
     pub built: Option<Duration>,
-    /// See [`Cluster::ask_caches`].
+    /// See [`Cluster::note_caches_asked`].
     pub caches_asked: bool,
     /// [`Cluster::panics`], as it was last told.
     pub panicked: bool,
@@ -320,9 +320,9 @@ impl Cluster {
         self.ids.contains_key(&host)
     }
 
-    /// Looks whether every host was asked for its cache contents once, or has had the time to be. Until then nothing
+    /// Notes whether every host was asked for its cache contents once, or has had the time to be. Until then nothing
     /// is said of its caches, so that a proxy which resumes after a restart keeps what it knows.
-    pub fn ask_caches(&mut self, now: Duration) {
+    pub fn note_caches_asked(&mut self, now: Duration) {
         self.caches_asked = self.caches_asked || self.are_caches_asked(now);
     }
 

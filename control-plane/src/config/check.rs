@@ -107,19 +107,12 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     let clusters = clusters(&written, &root, reader)?;
     let (publish, table_bytes_per_second, cache_bytes_per_second) =
         publish(&written.publish, &root.section("publish"))?;
-    for (name, cluster) in &clusters {
-        let stale_after = cluster.policy.stale_after;
-        if publish * 3 > stale_after {
-            let reason = format!(
-                "{publish:?} is more than a third of clusters.{name}.policy.stale_after, which is {stale_after:?}: sidecars \
-                 would take its tables for old"
-            );
-            let interval = &written.publish.interval;
-            return Err(root
-                .section("publish")
-                .refuse(interval, "interval", &reason));
-        }
-    }
+    stay_fresh(
+        publish,
+        &clusters,
+        &written.publish,
+        &root.section("publish"),
+    )?;
     let config = Config {
         xds,
         admin,
@@ -178,6 +171,26 @@ fn publish(
         1 << 10..=1 << 30,
     )?;
     Ok((interval, table_bytes, bytes))
+}
+
+/// Whether each cluster's table is pushed again before it is old.
+fn stay_fresh(
+    publish: Duration,
+    clusters: &BTreeMap<String, Arc<Cluster>>,
+    written: &written::Publish,
+    scope: &Scope<'_>,
+) -> Result<(), Error> {
+    let stale_after = |(_, cluster): &(&String, &Arc<Cluster>)| cluster.policy.stale_after;
+    let is_old = |cluster: &(&String, &Arc<Cluster>)| publish * 3 > stale_after(cluster);
+    let Some(cluster) = clusters.iter().find(is_old) else {
+        return Ok(());
+    };
+    let (name, stale_after) = (cluster.0, stale_after(&cluster));
+    let reason = format!(
+        "{publish:?} is more than a third of clusters.{name}.policy.stale_after, which is {stale_after:?}: sidecars \
+         would take its tables for old"
+    );
+    Err(scope.refuse(&written.interval, "interval", reason))
 }
 
 fn memory_limit(written: &written::Memory, scope: &Scope<'_>) -> Result<Option<usize>, Error> {

@@ -98,32 +98,33 @@ pub fn restart_needed(file: &Path, running: &Config, new: &Config) -> Option<Err
         (old, new) => old.is_none() && new.is_none(),
     };
     let namespaces = |config: &Config| config.policies.as_ref().map(|it| it.namespaces.clone());
-    let field = if running.xds.listen != new.xds.listen || secured(running) != secured(new) {
-        "xds"
-    } else if running.admin != new.admin {
-        "admin.listen"
-    } else if !same(running, new) {
-        "replicas"
-    } else if namespaces(running) != namespaces(new) {
-        "policies"
-    } else if running.reports.max_proxies != new.reports.max_proxies {
-        "reports.max_proxies"
-    } else if running.reports.max_waiting_bytes != new.reports.max_waiting_bytes {
-        "reports.max_waiting_bytes"
-    } else if running.discovery != new.discovery {
-        "discovery"
-    } else if running.receipts != new.receipts {
-        "receipts"
-    } else {
-        return None;
-    };
-    let what = match field {
-        "replicas" => "how replicas find each other does",
-        "policies" => "the namespaces of WeirPolicies do",
-        "receipts" => "the files of receipts do",
-        "xds" | "admin.listen" => "listeners do",
-        _ => "limits of streams do",
-    };
+    let listens = running.xds.listen == new.xds.listen && secured(running) == secured(new);
+    let (reports, limits) = ((running.reports, new.reports), "limits of streams do");
+    let proxies = reports.0.max_proxies == reports.1.max_proxies;
+    let waiting = reports.0.max_waiting_bytes == reports.1.max_waiting_bytes;
+    let fixed = [
+        (listens, "xds", "listeners do"),
+        (running.admin == new.admin, "admin.listen", "listeners do"),
+        (
+            same(running, new),
+            "replicas",
+            "how replicas find each other does",
+        ),
+        (
+            namespaces(running) == namespaces(new),
+            "policies",
+            "the namespaces of WeirPolicies do",
+        ),
+        (proxies, "reports.max_proxies", limits),
+        (waiting, "reports.max_waiting_bytes", limits),
+        (running.discovery == new.discovery, "discovery", limits),
+        (
+            running.receipts == new.receipts,
+            "receipts",
+            "the files of receipts do",
+        ),
+    ];
+    let (_, field, what) = fixed.into_iter().find(|(stays, ..)| !stays)?;
     let reason = format!(
         "restart needed: {what} not change while weir-control runs; nothing of this file is applied"
     );

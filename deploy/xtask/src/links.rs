@@ -40,7 +40,7 @@ fn all() -> Vec<PathBuf> {
 }
 
 /// Lines outside of code blocks, without inline code.
-fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     let mut within = false;
     let mut prose = String::new();
     for line in text.lines() {
@@ -57,7 +57,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Targets of `[text](target)`.
-fn targets(text: &str) -> Vec<&str> {
+pub(crate) fn targets(text: &str) -> Vec<&str> {
     let ends = text.split("](").skip(1);
     ends.filter_map(|rest| rest.split(')').next()).collect()
 }

@@ -7,15 +7,15 @@ use std::fs;
 use std::path::Path;
 
 use crate::documents::{figures, value, values_of};
-use crate::links::{files, root};
+use crate::links::{files, prose, root, targets};
 
 /// The pages that quote in tables whose rows, or heads, link what they quote.
 const LINKING: [&str; 2] = ["filters/policy/CHOOSE.md", "envoy-config/LIMITS.md"];
 
 /// The pages that are linked in a text, beside `folder`.
 fn linked(text: &str, folder: &Path) -> BTreeSet<u64> {
-    let targets = text.split("](").skip(1);
-    let pages = targets.filter_map(|rest| rest.split([')', '#']).next());
+    let pages = targets(text).into_iter();
+    let pages = pages.filter_map(|target| target.split('#').next());
     let pages = pages.filter(|page| page.ends_with(".md"));
     pages
         .flat_map(|page| values_of(&folder.join(page)))
@@ -24,8 +24,8 @@ fn linked(text: &str, folder: &Path) -> BTreeSet<u64> {
 
 /// Without links' targets and code.
 fn plain(row: &str) -> String {
-    let without_code = row.split('`').step_by(2).collect::<Vec<_>>().join(" ");
-    let mut parts = without_code.split("](");
+    let prose = prose(row);
+    let mut parts = prose.split("](");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, rest| {
         text + rest.split_once(')').map_or("", |(_, rest)| rest)

@@ -19,9 +19,10 @@
 //! stand for 272 blocks. Of one member no more are read. For example, with blocks of 4 bytes,
 //! `{"model":"m","prompt":"abcdefgh"}` has the names in the test `names_are_those_of_the_example`.
 //!
-//! So a name stands for the model (`model`, `lora_path`, `cache_salt`, `extra_key`), all members before its own, and its own up to the block's end. What a language
-//! model keeps of prompts is like that (vLLM, *Automatic prefix caching*): blocks of tokens, each of use only behind
-//! all before it. A block here is of bytes, as the filter has no tokenizer. An adapter is named by `model`.
+//! So a name stands for the model (`model`, `lora_path`, `cache_salt`, `extra_key`), all members before its own, and its
+//! own up to the block's end. What a language model keeps of prompts is like that (vLLM, *Automatic prefix caching*):
+//! blocks of tokens, each of use only behind all before it. A block here is of bytes, as the filter has no tokenizer. An
+//! adapter is named by `model`, or by `lora_path`.
 //!
 //! Members count in the order in which engines put them into the prompt, and this one is the order of
 //! chat templates: tools, what the system says, then the conversation.

@@ -10,13 +10,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use weir_consul::{Datacenter, Weir, merge};
+use weir_needs::Ports;
 use weir_stage::command::Run;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 
 use crate::DATACENTER;
 use crate::network::Place;
-use weir_needs::Ports;
 
 /// The agent's name among the processes: all services are registered with it.
 pub(crate) const AGENT: &str = "consul";

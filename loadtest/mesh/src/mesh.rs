@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use weir_consul::{Calls, Module, Sidecar, StaticCluster, Upstream, Weir, merge};
+use weir_needs::Ports;
 use weir_stage::control::hosts_up;
 use weir_stage::http::Request;
 use weir_stage::processes::Processes;
@@ -33,7 +34,6 @@ use crate::programs::Programs;
 use crate::sidecar::{self, Sidecars};
 use crate::surroundings::Surroundings;
 use crate::{CALLERS, CONTROL, HOSTS, network, prometheus};
-use weir_needs::Ports;
 
 pub use self::federation::Far;
 pub use self::static_control::Certificates;

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use weir_needs::Ports;
 use weir_stage::http;
 use weir_stage::processes::Processes;
 
 use crate::consul::Consul;
 use crate::control::Control;
 use crate::description::Description;
-use weir_needs::Ports;
 
 /// Its name among the processes.
 pub(crate) const NAME: &str = "prometheus";

@@ -54,10 +54,6 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
     let mut said = Said::default();
     let mut backoff = Backoff::default();
     loop {
-        // Certificates may have been renewed since.
-        if let Ok(renewed) = endpoint(&mesh.control, &mesh.trust.renewed()) {
-            whom = renewed;
-        }
         let channel = whom.connect();
         let answered = || {
             said.answered(&mesh);
@@ -74,6 +70,10 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
             false => Backoff::longest(rand::random()),
         };
         tokio::time::sleep(pause).await;
+        // Certificates may have been renewed since.
+        if let Ok(renewed) = endpoint(&mesh.control, &mesh.trust.renewed()) {
+            whom = renewed;
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl State {
 
     fn publish_own(&mut self, now: Duration, unix_ms: u64) -> Option<Arc<Snapshot>> {
         for cluster in self.clusters.values_mut() {
-            cluster.ask_caches(now);
+            cluster.note_caches_asked(now);
         }
         let mut clusters = self.clusters.iter();
         let is_due = clusters
